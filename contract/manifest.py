@@ -1,0 +1,98 @@
+"""kernel.toml: what a revision says of itself."""
+
+from __future__ import annotations
+
+import tomllib
+from typing import Any, Literal, TypeVar
+
+from pydantic import Field, ValidationError
+
+from contract.base import Model
+from contract.names import Identifier, Label
+from contract.operators import OPERATORS
+from contract.suite import Suite
+
+Language = Literal["cuda", "triton", "cpp"]
+_M = TypeVar("_M", bound=Model)
+DEFAULT_ENTRY: dict[str, str] = {"cuda": "kernelgate_run", "cpp": "kernelgate_run", "triton": "run"}
+
+
+class Constraints(Model):
+    """The cases that a revision supports. Keys are the operator's dimensions."""
+
+    multiple_of: dict[str, int] = {}
+    at_most: dict[str, int] = {}
+    only: dict[str, tuple[int, ...]] = {}
+
+    def refusal(self, dims: dict[str, int]) -> str | None:
+        """Why a case of these dimensions is not supported; None where it is."""
+        for name, factor in self.multiple_of.items():
+            if dims[name] % factor:
+                return f"{name} = {dims[name]} is not a multiple of {factor}"
+        for name, limit in self.at_most.items():
+            if dims[name] > limit:
+                return f"{name} = {dims[name]} is over {limit}"
+        for name, values in self.only.items():
+            if dims[name] not in values:
+                return f"{name} = {dims[name]} is not one of {', '.join(map(str, values))}"
+        return None
+
+
+class Manifest(Model):
+    label: Label
+    summary: str = Field(max_length=300)
+    language: Language
+    source: str = Field(description="the file that is compiled or imported, inside the folder")
+    entry: Identifier | None = Field(default=None, description="the C symbol or Python function that is called")
+    flags: tuple[str, ...] = Field(default=(), max_length=32, description="compiler flags, from an allow-list")
+    shared: tuple[str, ...] = Field(default=(), description="headers beside the revisions' folders, in the bundle too")
+    constraints: Constraints = Constraints()
+
+    @property
+    def entry_point(self) -> str:
+        return self.entry or DEFAULT_ENTRY[self.language]
+
+
+class ManifestError(ValueError):
+    """A manifest that can't be read: the message names the file, the field, and what is allowed."""
+
+
+def parse_manifest(text: str, *, file: str = "kernel.toml") -> Manifest:
+    return _parse(Manifest, text, file)
+
+
+def parse_suite(text: str, *, file: str = "suite.toml") -> Suite:
+    return _parse(Suite, text, file)
+
+
+def check_constraints(manifest: Manifest, operator: str, *, file: str = "kernel.toml") -> None:
+    """Raise ManifestError where a constraint names what is no dimension of `operator`."""
+    schema = OPERATORS[operator]
+    for kind in ("multiple_of", "at_most", "only"):
+        for name in getattr(manifest.constraints, kind):
+            if name not in schema.parameters:
+                known = ", ".join(schema.parameters)
+                raise ManifestError(f"{file}: constraints.{kind}.{name} is not a dimension of {operator} ({known})")
+
+
+def _parse(model: type[_M], text: str, file: str) -> _M:
+    try:
+        data: dict[str, Any] = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ManifestError(f"{file}: {error}") from error
+    try:
+        return model.model_validate(data)
+    except ValidationError as error:
+        raise ManifestError(f"{file}: {_first_problem(model, error)}") from error
+
+
+def _first_problem(model: type[Model], error: ValidationError) -> str:
+    problem = error.errors()[0]
+    where = ".".join(str(part) for part in problem["loc"])
+    if problem["type"] == "extra_forbidden":
+        allowed = ", ".join(model.model_fields) if len(problem["loc"]) == 1 else "see docs/authoring.md"
+        return f"{where} is not a field (allowed: {allowed})"
+    if problem["type"] == "missing":
+        return f"{where} is missing"
+    message = problem["msg"].removeprefix("Value error, ")
+    return f"{where}: {message}" if where else message

@@ -1,0 +1,105 @@
+"""What a worker reports of one attempt."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Literal
+
+from pydantic import Field
+
+from contract.base import Model
+from contract.devices import DeviceClass
+from contract.names import CaseId, Digest, MetricName
+from contract.outcomes import Reason, Stage
+from contract.samples import Pair
+from contract.statics import FunctionStatics
+from contract.verdicts import Judgement
+
+MAX_MESSAGE = 8_000
+MAX_LOG_BYTES = 1 << 20
+
+
+class StageTime(Model):
+    """`own_s` is what the worker itself spent, beside recording, verifying and measuring."""
+
+    stage: Stage
+    started_at: datetime
+    ended_at: datetime
+    cached: bool = False
+    detail: str = Field(default="", max_length=300)
+
+
+class Failure(Model):
+    """Why the attempt did not pass. The outcome follows from the reason (`OUTCOME_OF`)."""
+
+    reason: Reason
+    stage: Stage
+    message: str = Field(max_length=MAX_MESSAGE)
+    case: CaseId | None = None
+
+
+class Metric(Model):
+    """One value with its interval; `samples` are the values it was made from, where they are kept."""
+
+    name: MetricName
+    unit: str = Field(max_length=32)
+    value: float
+    low: float | None = None
+    high: float | None = None
+    better: Literal["lower", "higher"] | None = None
+    samples: tuple[float, ...] = ()
+
+
+class Check(Model):
+    """One verification: the worst error as a share of its bound (1 is the bound)."""
+
+    case: CaseId
+    family: str = Field(max_length=64)
+    passed: bool
+    error: float | None = None
+    bound: float | None = None
+    of_bound: float | None = None
+    reason: Reason | None = None
+    message: str = Field(default="", max_length=MAX_MESSAGE)
+
+
+class CaseResult(Model):
+    case: CaseId
+    skipped: str | None = Field(default=None, description="why the revision's constraints refuse this case")
+    base_skipped: str | None = None
+    metrics: tuple[Metric, ...] = ()
+    baseline: str | None = Field(default=None, description="library, backend and version")
+    pairs: tuple[Pair, ...] = ()
+    same_artifact: bool = False
+    spread_floor: float | None = None
+    judgement: Judgement | None = None
+    held_s: float | None = Field(default=None, description="seconds that the card was held")
+
+
+class Environment(Model):
+    """Where it was measured. `segment` fields start a new segment of a history when they change."""
+
+    device: str
+    device_uuid: str | None = None
+    driver: str | None = None
+    cuda: str | None = None
+    toolchain: dict[str, str] = {}
+    libraries: dict[str, str] = {}
+    clocks: dict[str, str | float | bool] = {}
+    cpu: str | None = None
+    host_cores: int | None = None
+    sandbox: bool = False
+
+
+class Report(Model):
+    protocol_version: int
+    device_class: DeviceClass
+    artifact_digest: Digest | None = None
+    failure: Failure | None = None
+    built_only: bool = False
+    stages: tuple[StageTime, ...] = ()
+    statics: tuple[FunctionStatics, ...] = ()
+    checks: tuple[Check, ...] = ()
+    cases: tuple[CaseResult, ...] = ()
+    environment: Environment | None = None
+    log: str = Field(default="", max_length=MAX_LOG_BYTES)

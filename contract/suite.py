@@ -1,0 +1,132 @@
+"""suite.toml: what a kernel is measured on and what its gate allows. Trusted; never from the change that is judged."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, field_validator, model_validator
+
+from contract.base import Model
+from contract.devices import DeviceClass
+from contract.names import CaseId, KernelName, Label
+from contract.operators import OPERATORS
+
+Fraction = Annotated[float, Field(gt=0, lt=1)]
+
+
+class Case(Model):
+    """One set of dimensions. `dims` maps each parameter of the operator to its value; a flag is 0 or 1."""
+
+    dims: dict[str, int]
+    title: str | None = None
+    family: str | None = Field(default=None, description="cases of one family form a scaling curve")
+    allowed_slowdown: Fraction | None = None
+
+    @property
+    def id(self) -> CaseId:
+        return ",".join(f"{name}={value}" for name, value in self.dims.items())
+
+
+class Allowance(Model):
+    """A slowdown of `revision` over `base`, in one case and class, that the gate forgives."""
+
+    revision: Label
+    base: Label
+    case: CaseId
+    device_class: DeviceClass
+    reason: str
+
+
+class Prediction(Model):
+    """What a step of the ladder should bring: time_base / time_revision between `at_least` and `at_most`."""
+
+    revision: Label
+    base: Label
+    case: CaseId
+    device_class: DeviceClass
+    at_least: float = Field(gt=0)
+    at_most: float | None = None
+    why: str
+
+
+class Policy(Model):
+    allowed_slowdown: Fraction = 0.005
+    inconclusive: Literal["pass", "fail"] = "pass"
+    required_device_classes: tuple[DeviceClass, ...] = ()
+
+
+class Suite(Model):
+    kernel: KernelName
+    operator: str
+    dtype: str
+    summary: str = ""
+    device_classes: tuple[DeviceClass, ...] = Field(min_length=1)
+    revisions: tuple[str, ...] = Field(default=(), description="folder names in order; the last is the current one")
+    cases: tuple[Case, ...] = Field(min_length=1)
+    verify_cases: tuple[Case, ...] = ()
+    tolerances: dict[str, float] = {}
+    policy: Policy = Policy()
+    allowances: tuple[Allowance, ...] = ()
+    predictions: tuple[Prediction, ...] = ()
+
+    @field_validator("operator")
+    @classmethod
+    def _known_operator(cls, name: str) -> str:
+        if name not in OPERATORS:
+            raise ValueError(f"{name} is not an operator ({', '.join(OPERATORS)})")
+        return name
+
+    @model_validator(mode="after")
+    def _cases_fit_the_operator(self) -> Self:
+        schema = OPERATORS[self.operator]
+        if self.dtype not in schema.dtypes:
+            raise ValueError(f"dtype {self.dtype} is not one of {self.operator}'s ({', '.join(schema.dtypes)})")
+        for case in (*self.cases, *self.verify_cases):
+            if tuple(sorted(case.dims)) != tuple(sorted(schema.parameters)):
+                raise ValueError(f"case {case.id} must give exactly {', '.join(schema.parameters)}")
+            wrong = [name for name, value in case.dims.items() if value < (0 if name in schema.flags else 1)]
+            if wrong:
+                raise ValueError(f"case {case.id}: {wrong[0]} is too small")
+            if any(case.dims[flag] > 1 for flag in schema.flags):
+                raise ValueError(f"case {case.id}: {', '.join(schema.flags)} must be 0 or 1")
+        ids = [case.id for case in self.cases]
+        if len(set(ids)) != len(ids):
+            raise ValueError("two cases have the same dimensions")
+        named = [entry.case for entry in self.allowances] + [entry.case for entry in self.predictions]
+        for case_id in named:
+            if case_id not in ids:
+                raise ValueError(f"{case_id} is not a case of this suite ({'; '.join(ids)})")
+        return self
+
+    @field_validator("cases", "verify_cases", mode="after")
+    @classmethod
+    def _canonical_order(cls, cases: tuple[Case, ...], info: object) -> tuple[Case, ...]:
+        schema = OPERATORS.get(getattr(info, "data", {}).get("operator", ""))
+        if schema is None:
+            return cases
+        order = {name: place for place, name in enumerate(schema.parameters)}
+        return tuple(
+            case.model_copy(
+                update={"dims": dict(sorted(case.dims.items(), key=lambda item: order.get(item[0], len(order))))}
+            )
+            for case in cases
+        )
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of everything but the list of revisions: appending to that list is no edit of the suite."""
+        content = self.model_dump(mode="json", exclude={"revisions"})
+        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+    def allowed_slowdown(self, case_id: str) -> float:
+        case = next(case for case in self.cases if case.id == case_id)
+        return case.allowed_slowdown or self.policy.allowed_slowdown
+
+    def allowance(self, *, revision: str, base: str, case: str, device_class: DeviceClass) -> Allowance | None:
+        wanted = (revision, base, case, device_class)
+        return next(
+            (a for a in self.allowances if (a.revision, a.base, a.case, a.device_class) == wanted),
+            None,
+        )

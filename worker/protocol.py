@@ -1,0 +1,209 @@
+"""What the worker's own processes say to each other: pipeline -> recorder, pipeline -> judge, judge -> launchers.
+
+Every message is one line of JSON. The judge and the launchers are started with pipes on stdin and stdout; whatever a
+child prints for people goes to stderr. The arena is an inherited file descriptor.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from contract.base import Model
+from contract.devices import DeviceClass
+from contract.layout import SlotLayout
+from contract.names import CaseId, Digest
+from contract.outcomes import Reason
+from contract.record import LaunchRecord
+from contract.report import CaseResult, Check, Environment, Failure
+from contract.suite import Suite
+
+# ---------------------------------------------------------------- pipeline -> recorder (one process per build)
+
+
+class RecordCase(Model):
+    case: CaseId
+    dims: dict[str, int]
+
+
+class RecordJob(Model):
+    """`source` is the shared library (cuda) or the Python file (triton); records and cubins land in `out_dir`."""
+
+    language: Literal["cuda", "triton"]
+    source: str
+    entry: str
+    operator: str
+    dtype: str
+    cases: tuple[RecordCase, ...]
+    cubins: dict[Digest, str] = Field(default={}, description="built ones by digest (cuda); triton adds its own")
+    out_dir: str
+
+
+class Recorded(Model):
+    """Recorder -> pipeline, one a case. `record`: a LaunchRecord as JSON in out_dir."""
+
+    kind: Literal["recorded"] = "recorded"
+    case: CaseId
+    record: str
+    cubins: dict[Digest, str]
+
+
+class RecordFailed(Model):
+    kind: Literal["failed"] = "failed"
+    case: CaseId
+    reason: Reason
+    message: str
+
+
+class Recording(Model):
+    """Sent before a case is called, so that a crash can be laid at its door."""
+
+    kind: Literal["recording"] = "recording"
+    case: CaseId
+
+
+RecorderSays = Annotated[Recording | Recorded | RecordFailed, Field(discriminator="kind")]
+
+# ---------------------------------------------------------------- pipeline -> judge (one process per evaluation)
+
+
+class GpuArtifact(Model):
+    kind: Literal["gpu"] = "gpu"
+    records: dict[CaseId, str] = Field(description="path of each case's launch record")
+    cubins: dict[Digest, str]
+
+
+class CpuArtifact(Model):
+    """On a CPU host code is the kernel: the sandboxed launcher calls the library itself."""
+
+    kind: Literal["cpu"] = "cpu"
+    library: str
+    entry: str
+
+
+Artifact = Annotated[GpuArtifact | CpuArtifact, Field(discriminator="kind")]
+
+
+class Side(Model):
+    """`refused` maps the cases that the revision's constraints exclude to the reason."""
+
+    label: str
+    artifact_digest: Digest
+    artifact: Artifact
+    refused: dict[CaseId, str] = {}
+
+
+class JudgeJob(Model):
+    device_class: DeviceClass
+    suite: Suite
+    head: Side
+    base: Side | None
+    seed: int = Field(description="secret; never leaves the judge but to the inputs it draws")
+    verify: bool = True
+    measure: bool = True
+    max_processes: int = Field(default=16, ge=1, description="processes a side at the last look")
+    call_limit_s: float = Field(default=20.0, description="a launcher that answers later than this is killed")
+    run_as: tuple[str, ...] = Field(default=(), description="command prefix for launchers: the sandbox's")
+
+
+class JudgeProgress(Model):
+    kind: Literal["progress"] = "progress"
+    stage: Literal["verify", "measure"]
+    done: int
+    total: int
+    detail: str = ""
+
+
+class JudgeChecked(Model):
+    kind: Literal["checked"] = "checked"
+    check: Check
+
+
+class JudgeMeasured(Model):
+    """Sent once a case is decided."""
+
+    kind: Literal["measured"] = "measured"
+    result: CaseResult
+
+
+class JudgeStage(Model):
+    """A stage began or ended."""
+
+    kind: Literal["stage"] = "stage"
+    stage: Literal["verify", "measure"]
+    event: Literal["began", "ended"]
+
+
+class JudgeDone(Model):
+    """The last message, whatever happened; without it the judge has crashed (an infrastructure error)."""
+
+    kind: Literal["done"] = "done"
+    failure: Failure | None
+    environment: Environment
+
+
+JudgeSays = Annotated[
+    JudgeProgress | JudgeChecked | JudgeMeasured | JudgeStage | JudgeDone, Field(discriminator="kind")
+]
+
+# ---------------------------------------------------------------- judge -> launcher
+
+
+class Load(Model):
+    """Prepare a case. Replayed launchers get the record, the CPU launcher the library, the baseline the operator."""
+
+    op: Literal["load"] = "load"
+    case: CaseId
+    dims: dict[str, int]
+    layout: SlotLayout
+    record: LaunchRecord | None = None
+    cubins: dict[Digest, str] = {}
+    library: str | None = None
+    entry: str | None = None
+    operator: str | None = None
+    dtype: str | None = None
+
+
+class Attach(Model):
+    """Map the arena: this launcher's turn begins."""
+
+    op: Literal["attach"] = "attach"
+
+
+class Detach(Model):
+    op: Literal["detach"] = "detach"
+
+
+class Prepare(Model):
+    """Load modules anew and make ready the calls on these slots, in this order; nothing runs yet."""
+
+    op: Literal["prepare"] = "prepare"
+    slots: tuple[int, ...]
+
+
+class Go(Model):
+    """Run what was prepared."""
+
+    op: Literal["go"] = "go"
+
+
+LauncherCommand = Annotated[Load | Attach | Detach | Prepare | Go, Field(discriminator="op")]
+
+
+class LauncherReply(Model):
+    """`elapsed_us`: of the whole burst, by events in the launcher; None on a CPU, where only the judge's clock counts.
+
+    `first_call_us`: of the first call alone where it was timed. `versions`: library and backend (baseline's `load`).
+    """
+
+    ok: bool
+    reason: Reason | None = None
+    message: str = ""
+    elapsed_us: float | None = None
+    workspace_bytes: int | None = None
+    baseline: str | None = None
+    libraries: dict[str, str] = {}
+
+
+LAUNCHER_ARGUMENTS = ("--arena-fd", "--arena-bytes")
