@@ -5,11 +5,13 @@ import hashlib
 import io
 import re
 import tarfile
+import zlib
 
 from contract.manifest import Manifest, ManifestError, parse_manifest
 
 MAX_FILES = 64
 MAX_BYTES = 1 << 20
+MAX_ARCHIVE_BYTES = 2 * MAX_BYTES  # tar's headers and padding included
 MANIFEST = "kernel.toml"
 _PATH = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*(/[A-Za-z0-9_][A-Za-z0-9_.+-]*){0,7}")
 
@@ -80,7 +82,7 @@ def unpack(data: bytes) -> Files:
     files: Files = {}
     size = 0
     try:
-        with tarfile.open(fileobj=io.BytesIO(data), mode="r:gz") as archive:
+        with tarfile.open(fileobj=io.BytesIO(_inflate(data)), mode="r:") as archive:
             for member in archive:
                 if member.isdir():
                     continue
@@ -95,8 +97,19 @@ def unpack(data: bytes) -> Files:
                     raise BundleError("bad_archive", f"{name!r} is in the archive twice")
                 content = archive.extractfile(member)
                 files[name] = content.read() if content else b""
-    except (tarfile.TarError, EOFError, OSError, ValueError) as error:
-        if isinstance(error, BundleError):
-            raise
+    except BundleError:
+        raise
+    except (tarfile.TarError, zlib.error, EOFError, OSError, ValueError) as error:
         raise BundleError("bad_archive", f"not a readable tar.gz: {error}") from error
     return files
+
+
+def _inflate(data: bytes) -> bytes:
+    """gzip's content, read no further than an honest archive can be."""
+    inflater = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
+    content = inflater.decompress(data, MAX_ARCHIVE_BYTES + 1)
+    if len(content) > MAX_ARCHIVE_BYTES:
+        raise BundleError("too_large", f"the archive holds over {MAX_ARCHIVE_BYTES} bytes")
+    if not inflater.eof:
+        raise EOFError("the archive ends early")
+    return content

@@ -1,0 +1,89 @@
+import pytest
+
+from contract.manifest import ManifestError, check_constraints, parse_manifest, parse_suite
+
+MANIFEST = 'label = "v4"\nsummary = "swizzle"\nlanguage = "cuda"\nsource = "kernel.cu"\n'
+SUITE = """
+kernel = "hgemm"
+operator = "gemm"
+dtype = "fp16"
+device_classes = ["h200"]
+revisions = ["v0_naive"]
+[[cases]]
+dims = { k = 64, m = 4096, n = 4096 }
+"""
+
+
+def test_a_manifest_is_read_with_its_defaults() -> None:
+    manifest = parse_manifest(MANIFEST)
+    assert manifest.entry_point == "kernelgate_run"
+    assert parse_manifest(MANIFEST.replace("cuda", "triton")).entry_point == "run"
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ("speed = 3\n", "kernel.toml: speed is not a field (allowed: label, summary,"),
+        ('entry = "a b"\n', "kernel.toml: entry: String should match pattern"),
+        ("[constraints]\nat_least = {m = 3}\n", "kernel.toml: constraints.at_least is not a field"),
+        ("label = ", "kernel.toml: "),
+    ],
+)
+def test_a_wrong_manifest_says_which_field_and_what_is_allowed(change: str, says: str) -> None:
+    with pytest.raises(ManifestError) as refused:
+        parse_manifest(MANIFEST + change)
+    assert says in str(refused.value)
+
+
+def test_a_constraint_on_no_dimension_is_refused_by_name() -> None:
+    manifest = parse_manifest(MANIFEST + "[constraints]\nmultiple_of = {q = 16}\n")
+    with pytest.raises(ManifestError) as refused:
+        check_constraints(manifest, "gemm")
+    assert str(refused.value) == "kernel.toml: constraints.multiple_of.q is not a dimension of gemm (m, n, k)"
+
+
+@pytest.mark.parametrize(
+    ("dims", "why"),
+    [
+        ({"m": 16, "n": 16, "k": 16}, None),
+        ({"m": 17, "n": 16, "k": 16}, "m = 17 is not a multiple of 16"),
+        ({"m": 4096, "n": 16, "k": 16}, "m = 4096 is over 2048"),
+        ({"m": 16, "n": 48, "k": 16}, "n = 48 is not one of 16, 32"),
+    ],
+)
+def test_constraints_say_why_a_case_is_refused(dims: dict[str, int], why: str | None) -> None:
+    text = MANIFEST + "[constraints]\nmultiple_of = {m = 16}\nat_most = {m = 2048}\nonly = {n = [16, 32]}\n"
+    assert parse_manifest(text).constraints.refusal(dims) == why
+
+
+def test_a_case_is_named_by_its_dimensions_in_the_operators_order() -> None:
+    assert parse_suite(SUITE).cases[0].id == "m=4096,n=4096,k=64"
+
+
+def test_appending_a_revision_is_no_edit_of_the_suite_and_anything_else_is() -> None:
+    suite = parse_suite(SUITE)
+    appended = parse_suite(SUITE.replace('["v0_naive"]', '["v0_naive", "v1_tiled"]'))
+    edited = parse_suite(SUITE + "[policy]\nallowed_slowdown = 0.02\n")
+    assert suite.digest == appended.digest
+    assert suite.digest != edited.digest
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (SUITE.replace('"gemm"', '"conv"'), "operator: conv is not an operator (gemm, attention)"),
+        (SUITE.replace("k = 64, ", ""), "must give exactly m, n, k"),
+        (SUITE.replace("k = 64", "k = 0"), "k is too small"),
+        (SUITE.replace("fp16", "fp32x"), "dtype fp32x is not one of gemm's (fp16, fp32)"),
+        (SUITE + "[[cases]]\ndims = {m = 4096, n = 4096, k = 64}\n", "two cases have the same dimensions"),
+        (
+            SUITE + '[[allowances]]\nrevision = "v4"\nbase = "v3"\ncase = "m=1,n=1,k=1"\n'
+            'device_class = "h200"\nreason = "x"\n',
+            "m=1,n=1,k=1 is not a case of this suite",
+        ),
+    ],
+)
+def test_a_wrong_suite_says_what_is_wrong(change: str, says: str) -> None:
+    with pytest.raises(ManifestError) as refused:
+        parse_suite(change)
+    assert says in str(refused.value)
