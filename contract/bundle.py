@@ -79,28 +79,32 @@ def pack(files: Files) -> bytes:
 
 def unpack(data: bytes) -> Files:
     """The files of a tar.gz from anywhere: regular files only, sizes capped before they are read."""
-    files: Files = {}
-    size = 0
     try:
         with tarfile.open(fileobj=io.BytesIO(_inflate(data)), mode="r:") as archive:
-            for member in archive:
-                if member.isdir():
-                    continue
-                name = member.name.removeprefix("./")
-                check_path(name)
-                if not member.isfile():
-                    raise BundleError("bad_path", f"{name!r}: only regular files are allowed, no links or devices")
-                size += member.size
-                if size > MAX_BYTES or len(files) >= MAX_FILES:
-                    raise BundleError("too_large", f"at most {MAX_FILES} files and {MAX_BYTES} bytes are allowed")
-                if name in files:
-                    raise BundleError("bad_archive", f"{name!r} is in the archive twice")
-                content = archive.extractfile(member)
-                files[name] = content.read() if content else b""
+            return _regular_files(archive)
     except BundleError:
         raise
     except (tarfile.TarError, zlib.error, EOFError, OSError, ValueError) as error:
         raise BundleError("bad_archive", f"not a readable tar.gz: {error}") from error
+
+
+def _regular_files(archive: tarfile.TarFile) -> Files:
+    files: Files = {}
+    size = 0
+    for member in archive:
+        if member.isdir():
+            continue
+        name = member.name.removeprefix("./")
+        check_path(name)
+        if not member.isfile():
+            raise BundleError("bad_path", f"{name!r}: only regular files are allowed, no links or devices")
+        size += member.size
+        if size > MAX_BYTES or len(files) >= MAX_FILES:
+            raise BundleError("too_large", f"at most {MAX_FILES} files and {MAX_BYTES} bytes are allowed")
+        if name in files:
+            raise BundleError("bad_archive", f"{name!r} is in the archive twice")
+        content = archive.extractfile(member)
+        files[name] = content.read() if content else b""
     return files
 
 
