@@ -151,7 +151,10 @@ JudgeSays = Annotated[
 
 
 class Load(Model):
-    """Prepare a case. Replayed launchers get the record, the CPU launcher the library, the baseline the operator."""
+    """Prepare a case. Replayed launchers get the record, the CPU launcher the library, the baseline the operator and
+    which of its backends. The CPU launcher answers the workspace that the library asks for; it gets the layout with
+    that workspace by a second Load.
+    """
 
     op: Literal["load"] = "load"
     case: CaseId
@@ -163,6 +166,7 @@ class Load(Model):
     entry: str | None = None
     operator: str | None = None
     dtype: str | None = None
+    backend: str | None = None
 
 
 class Attach(Model):
@@ -194,7 +198,8 @@ LauncherCommand = Annotated[Load | Attach | Detach | Prepare | Go, Field(discrim
 class LauncherReply(Model):
     """`elapsed_us`: of the whole burst, by events in the launcher; None on a CPU, where only the judge's clock counts.
 
-    `first_call_us`: of the first call alone where it was timed. `versions`: library and backend (baseline's `load`).
+    `workspace_bytes`: what the library asks for (CPU launcher's `load`). `baseline`: library, backend and version, and
+    `libraries`: their versions (baseline's `load`; ok=False with reason case_refused where a backend lacks the case).
     """
 
     ok: bool

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from types import ModuleType
 from typing import Any, Protocol
 
@@ -25,9 +26,25 @@ class Arena(Protocol):
 
 
 class Device(Protocol):
+    """One device, held by the judge alone. A constructor takes no arguments: `CpuDevice()`, `CudaDevice()`.
+
+    xp: the array module, NumPy or CuPy.
+    l2_bytes: the cache that a burst's slots must exceed several times.
+    measures_itself: True: events in the launcher are the measure (GPU); False: the judge's clock alone (CPU), and
+        whoever is not measured is frozen.
+    reference_dtype: what references of fp16 operators are computed in (float64, or float32 with TF32 off).
+    timed_kind: the draw of timed bursts' inputs, one of `random`'s kinds.
+    launcher: arguments after the interpreter's path that start a launcher of head or base, without the arena's.
+    baseline_device: the value of the baseline launcher's --device.
+    """
+
     xp: ModuleType
     l2_bytes: int
-    measures_itself: bool  # True: events in the launcher are the measure (GPU); False: the judge's clock alone (CPU)
+    measures_itself: bool
+    reference_dtype: Any
+    timed_kind: str
+    launcher: tuple[str, ...]
+    baseline_device: str
 
     def arena(self, size: int) -> Arena: ...
 
@@ -36,16 +53,31 @@ class Device(Protocol):
 
     def synchronize(self) -> None: ...
 
+    def release_scratch(self) -> None:
+        """Give back what temporary arrays took (CuPy's pool), before launchers need it."""
+
     def quiet(self) -> bool:
-        """Whether nothing but the judge runs on the device."""
+        """Whether nothing but the judge runs on the device, now. One probe; the caller repeats it."""
 
     def clocks(self) -> dict[str, str | float | bool]:
-        """SM clock, temperature, power, throttle reasons now; empty where the device reports none."""
+        """SM clock, temperature, power, throttle reasons now; empty where the device reports none.
 
-    def power_capped(self) -> bool: ...
+        Numbers carry their unit in the key: sm_clock_mhz, temperature_c, power_w, throttle (names, comma-separated).
+        """
 
-    def random(self, kind: str, out: Any, seed: int) -> None:
-        """Fill the array view in place: kind is 'normal', 'uniform', ...; used for the refresh of whole slots."""
+    def power_capped(self) -> bool:
+        """Whether the card reports, now, that a power cap slows it down."""
+
+    def energy_mj(self) -> float | None:
+        """Total energy counter, where the card has one."""
+
+    def random(self, kind: str, out: Any, seeds: Sequence[int]) -> None:
+        """Fill `out` of shape (slots, ...), fp16 or fp32, possibly strided over slots, in place.
+
+        kind 'normal': N(0, 1); 'uniform': [-1, 1). Slot i's content depends on kind, seeds[i] (64 bits) and its shape
+        alone, bit for bit, wherever `out` lies: the judge draws again to see whether inputs were modified.
+        Must be quick: on a GPU 1 GB in about 1 ms, one launch for all slots.
+        """
 
     def roofline_us(self, *, flops: float, bytes_moved: float, dtype: str) -> float:
         """No call of this much work can take less; 0 where the device's limits are not known."""
