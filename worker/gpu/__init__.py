@@ -1,0 +1,1 @@
+"""What recorder, launcher and judge share of the GPU: driver calls, the arena, replay, NVML. No torch, no CuPy."""
