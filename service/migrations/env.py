@@ -3,6 +3,7 @@
 from typing import Any, Literal
 
 from alembic import context
+from sqlalchemy import String
 from sqlmodel import SQLModel
 from sqlmodel.sql.sqltypes import AutoString
 
@@ -14,7 +15,7 @@ def _render(kind: str, value: Any, _context: Any) -> str | Literal[False]:
     """A migration stays true when the models' own types change: it says plain SQLAlchemy."""
     if kind == "type" and isinstance(value, UtcDateTime):
         return "sa.DateTime(timezone=True)"
-    if kind == "type" and isinstance(value, AutoString):
+    if kind == "type" and isinstance(value, AutoString) and isinstance(value.impl_instance, String):
         return f"sa.String(length={value.impl_instance.length})"
     return False
 
