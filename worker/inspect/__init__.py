@@ -1,0 +1,24 @@
+"""What machine code says of itself, without running it and without a GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from contract.statics import FunctionStatics
+from worker.inspect.cubin import statics_of_cubin
+from worker.inspect.elf import Elf, ElfError
+from worker.inspect.limits import excess
+from worker.inspect.ptxas import statics_of_log
+
+__all__ = ["Elf", "ElfError", "combine", "excess", "statics_of_cubin", "statics_of_log"]
+
+
+def combine(from_code: Iterable[FunctionStatics], from_log: Iterable[FunctionStatics]) -> tuple[FunctionStatics, ...]:
+    """The code's account, with the compiler's own figures where it gave any: it tells spills from local arrays."""
+    logged = {statics.function: statics for statics in from_log}
+    return tuple(
+        statics.model_copy(update=logged[statics.function].model_dump(exclude_none=True, exclude={"architecture"}))
+        if statics.function in logged
+        else statics
+        for statics in from_code
+    )

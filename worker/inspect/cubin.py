@@ -1,0 +1,100 @@
+"""Registers, spills, stack, shared memory and code size of each function, read from a cubin.
+
+The layout of `.nv.info` (attributes as format, number, size, value) is what `cuobjdump -elf` prints. Spills are the
+bytes that the local loads and stores move: the sum over all STL and LDL equals ptxas's own "spill stores" and "spill
+loads" wherever a function keeps no array in local memory (compared on sm_80 to sm_103a), and Triton's never do.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+
+from contract.statics import FunctionStatics
+from worker.inspect.elf import Elf, ElfError, Symbol
+
+EM_CUDA = 190
+MAX_FUNCTIONS = 512
+MAX_NAME = 1000
+
+_REGISTERS = 0x2F  # EIATTR_REGCOUNT: (symbol, count)
+_FRAME_BYTES = 0x11  # EIATTR_FRAME_SIZE: (symbol, bytes)
+_RESERVED_SHARED_BYTES = 1024  # the system's own in each block, CUDA programming guide, "shared memory" from 9.0 on
+_SIZED = 4  # EIFMT_SVAL: the only format that carries bytes behind its header
+
+# SASS since Volta: 128 bits an instruction, opcode in the low 12 bits, width of a memory access in bits 73 to 75.
+_INSTRUCTION = struct.Struct("<QQ")
+_STORE_LOCAL, _LOAD_LOCAL = 0x387, 0x983
+_ACCESS_BYTES = (1, 1, 2, 2, 4, 8, 16, 0)
+
+
+def statics_of_cubin(data: bytes, *, architecture: str) -> tuple[FunctionStatics, ...]:
+    """One entry a function, in the order of the symbol table; raises ElfError."""
+    elf = Elf(data)
+    if elf.machine != EM_CUDA:
+        raise ElfError("not a cubin")
+    symbols = elf.symbols(".symtab")
+    registers, frames = _attributes(elf)
+    reserved = _RESERVED_SHARED_BYTES if elf.section(".nv.shared.reserved.0") else 0
+    found: list[FunctionStatics] = []
+    for index, symbol in enumerate(symbols):
+        if symbol.is_defined_function and index in registers and len(found) < MAX_FUNCTIONS:
+            stores, loads = _local_traffic(elf, symbol)
+            found.append(
+                FunctionStatics(
+                    function=symbol.name[:MAX_NAME],
+                    architecture=architecture,
+                    registers=registers[index],
+                    spill_store_bytes=stores,
+                    spill_load_bytes=loads,
+                    stack_bytes=frames.get(index),
+                    shared_bytes=_shared_bytes(elf, symbol, reserved=reserved),
+                    code_bytes=symbol.size,
+                )
+            )
+    return tuple(found)
+
+
+def _attributes(elf: Elf) -> tuple[dict[int, int], dict[int, int]]:
+    """(registers, frame bytes) by index in the symbol table."""
+    section = elf.section(".nv.info")
+    registers: dict[int, int] = {}
+    frames: dict[int, int] = {}
+    for number, value in _walk(elf.content(section)) if section else ():
+        if len(value) >= 8:
+            symbol, amount = struct.unpack_from("<II", value)
+            if number == _REGISTERS:
+                registers[symbol] = amount
+            elif number == _FRAME_BYTES:
+                frames[symbol] = amount
+    return registers, frames
+
+
+def _walk(info: bytes) -> Iterator[tuple[int, bytes]]:
+    at = 0
+    while at + 4 <= len(info):
+        form, number, size = struct.unpack_from("<BBH", info, at)
+        at += 4
+        if form == _SIZED:
+            yield number, info[at : at + size]
+            at += size
+
+
+def _shared_bytes(elf: Elf, function: Symbol, *, reserved: int) -> int:
+    """Static shared memory; the section counts what the system reserves in each block from sm_90 on."""
+    section = elf.section(f".nv.shared.{function.name}")
+    return max(0, section.size - reserved) if section else 0
+
+
+def _local_traffic(elf: Elf, function: Symbol) -> tuple[int, int]:
+    if function.section >= len(elf.sections):
+        raise ElfError("a function lies in no section")
+    code = elf.content(elf.sections[function.section])[function.value : function.value + function.size]
+    stores = loads = 0
+    for low, high in _INSTRUCTION.iter_unpack(code[: len(code) - len(code) % _INSTRUCTION.size]):
+        opcode = low & 0xFFF
+        if opcode == _STORE_LOCAL:
+            stores += _ACCESS_BYTES[(high >> 9) & 7]
+        elif opcode == _LOAD_LOCAL:
+            loads += _ACCESS_BYTES[(high >> 9) & 7]
+    return stores, loads

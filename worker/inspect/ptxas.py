@@ -1,0 +1,35 @@
+"""What `ptxas -v` says of each entry function."""
+
+from __future__ import annotations
+
+import re
+
+from contract.statics import FunctionStatics
+
+_ENTRY = re.compile(r"Compiling entry function '([^']+)' for '(sm_\w+)'")
+_FRAME = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
+_USED = re.compile(r"Used (\d+) registers")
+_SHARED = re.compile(r"(\d+) bytes smem")
+
+
+def statics_of_log(text: str) -> tuple[FunctionStatics, ...]:
+    """Registers, spills, stack and static shared memory by function; code size isn't in the log."""
+    found: dict[str, FunctionStatics] = {}
+    current: str | None = None
+    for line in text.splitlines():
+        if entry := _ENTRY.search(line):
+            current = entry[1]
+            found[current] = FunctionStatics(function=current, architecture=entry[2])
+            continue
+        if current is None:
+            continue
+        if frame := _FRAME.search(line):
+            stack, stores, loads = map(int, frame.groups())
+            update = {"stack_bytes": stack, "spill_store_bytes": stores, "spill_load_bytes": loads}
+            found[current] = found[current].model_copy(update=update)
+        if used := _USED.search(line):
+            shared = _SHARED.search(line)
+            update = {"registers": int(used[1]), "shared_bytes": int(shared[1]) if shared else 0}
+            found[current] = found[current].model_copy(update=update)
+            current = None
+    return tuple(found.values())
