@@ -58,7 +58,7 @@ def _extents(node: Launch | Memset | Copy) -> Iterable[int]:
 
 
 class Replay:
-    """One record. `prepare` loads its modules anew, so that device globals start clean; `run` times what is prepared."""
+    """One record. `prepare` loads its modules anew, so device globals start clean; `run` times what is prepared."""
 
     def __init__(self, record: LaunchRecord, images: Mapping[Digest, bytes]) -> None:
         self._record = record

@@ -1,0 +1,58 @@
+"""`python -m worker.record`: one RecordJob on stdin, a line of RecorderSays for each event on stdout.
+
+Every case is announced before its host code runs, so that a crash can be laid at its door. The first case that can't
+be recorded ends the process: its error is the revision's.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import cast
+
+from contract.layout import Dtype
+from contract.outcomes import Reason
+from contract.report import MAX_MESSAGE
+from worker.gpu.channel import Channel, private_channel
+from worker.gpu.driver import CudaError
+from worker.operators import OPERATORS
+from worker.protocol import RecordFailed, Recording, RecordJob
+from worker.record.raw import RefusedError
+from worker.record.recorder import record_case
+from worker.record.source import Source
+
+
+def open_source(job: RecordJob) -> Source:
+    """The submission's code, loaded. Only Triton needs torch, whose import takes seconds."""
+    if job.language == "cuda":
+        from worker.record.cuda_source import CudaSource  # noqa: PLC0415
+
+        return CudaSource(Path(job.source), job.entry, job.cubins)
+    from worker.record.triton_source import TritonSource  # noqa: PLC0415
+
+    return TritonSource(Path(job.source), job.entry)
+
+
+def record(job: RecordJob, channel: Channel) -> None:
+    operator = OPERATORS[job.operator]
+    source: Source | None = None
+    for case in job.cases:
+        channel.send(Recording(case=case.case))
+        try:
+            source = source or open_source(job)
+            tensors = operator.tensors(case.dims, cast("Dtype", job.dtype))
+            channel.send(record_case(source, case, tensors, Path(job.out_dir)))
+        except RefusedError as error:
+            channel.send(RecordFailed(case=case.case, reason=error.reason, message=str(error)[:MAX_MESSAGE]))
+            return
+        except CudaError as error:
+            channel.send(RecordFailed(case=case.case, reason=Reason.CRASHED, message=str(error)))
+            return
+
+
+def main() -> None:
+    channel = private_channel()
+    record(RecordJob.model_validate_json(channel.reader.readline()), channel)
+
+
+if __name__ == "__main__":
+    main()
