@@ -1,4 +1,4 @@
-"""What the judge needs of a device: an array module, the arena, a quiet probe, clocks. NumPy on a CPU, CuPy on a GPU."""
+"""What the judge needs of a device: array module, arena, quiet probe, clocks. NumPy on a CPU, CuPy on a GPU."""
 
 from __future__ import annotations
 

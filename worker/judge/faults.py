@@ -1,0 +1,23 @@
+"""What goes wrong while judging, and whose it is."""
+
+from __future__ import annotations
+
+from contract.names import CaseId
+from contract.outcomes import Reason
+
+
+class FaultError(Exception):
+    """A revision or the baseline failed in a case. `side`: head, base or baseline."""
+
+    def __init__(self, reason: Reason, message: str, *, side: str, case: CaseId | None = None) -> None:
+        super().__init__(message)
+        self.reason = reason
+        self.message = message
+        self.side = side
+        self.case = case
+
+
+# The process is gone or can't be used for another call.
+FATAL = frozenset({Reason.CRASHED, Reason.TIMED_OUT, Reason.OUT_OF_MEMORY, Reason.INTERNAL_ERROR})
+# The judge's own or the machine's: never the kernel's, whoever shows it.
+OWN = frozenset({Reason.OUT_OF_MEMORY, Reason.INTERNAL_ERROR, Reason.DEVICE_UNHEALTHY})
