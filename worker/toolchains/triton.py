@@ -1,0 +1,124 @@
+"""Triton: checked here without being imported. With a card it is compiled while it is recorded; without one, here."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import importlib.metadata
+import json
+import sys
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from contract.operators import OPERATORS
+from contract.outcomes import Reason
+from contract.report import MAX_MESSAGE
+from contract.statics import FunctionStatics
+from worker.inspect import ElfError, excess, statics_of_cubin
+from worker.toolchains.base import BuildFailed, Built, Request, ToolchainMissing, check_flags, shown
+from worker.toolchains.triton_job import CompileCase, CompiledFunction, CompileJob, CompileResult
+
+
+class TritonToolchain:
+    def versions(self) -> dict[str, str]:
+        try:
+            return {name: importlib.metadata.version(name) for name in ("triton", "torch")}
+        except importlib.metadata.PackageNotFoundError as error:
+            raise ToolchainMissing(f"{error.name} is not installed on this node") from error
+
+    def build(self, request: Request) -> Built:
+        manifest = request.manifest
+        check_flags(manifest.flags, allowed=(), language="triton")
+        if request.architecture is None:
+            raise BuildFailed(Reason.ARCHITECTURE_UNSUPPORTED, "a triton revision can't run on a CPU")
+        check_source(request.bundle / manifest.source, entry=manifest.entry_point, shown_as=manifest.source)
+        built = Built(language="triton", entry=manifest.entry_point, source=manifest.source, toolchain=self.versions())
+        return _compile(request, built) if request.compile_cases else built
+
+
+def check_source(file: Path, *, entry: str, shown_as: str) -> None:
+    """Raises BuildFailed where the file isn't Python or doesn't define the function `entry`."""
+    try:
+        tree = ast.parse(file.read_bytes(), filename=shown_as)
+        compile(tree, shown_as, "exec", dont_inherit=True)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        line = getattr(error, "lineno", None)
+        where = f"{shown_as}:{line}" if line else shown_as
+        raise BuildFailed(Reason.COMPILE_ERROR, f"{where}: {getattr(error, 'msg', None) or error}") from error
+    if not any(isinstance(node, ast.FunctionDef) and node.name == entry for node in tree.body):
+        raise BuildFailed(
+            Reason.ENTRY_MISSING, f"{shown_as} defines no function {entry}(inputs, outputs, params, workspace)"
+        )
+
+
+def _compile(request: Request, built: Built) -> Built:
+    assert request.architecture is not None  # noqa: S101 - `build` has refused it
+    operator = OPERATORS[request.suite.operator]
+    job = CompileJob(
+        source=str(request.bundle / request.manifest.source),
+        entry=built.entry,
+        architecture=request.architecture,
+        operator=operator.name,
+        dtype=request.suite.dtype,  # type: ignore[arg-type] - the suite has checked it
+        cases=tuple(CompileCase(case=case.id, dims=case.dims) for case in request.compile_cases),
+        out=str(request.out),
+    )
+    done = request.run(
+        [sys.executable, "-m", "worker.toolchains.triton_compile"],
+        cwd=request.scratch,
+        limit_s=request.limit_s,
+        stdin=job.model_dump_json().encode(),
+        writable=(request.out, request.scratch),
+    )
+    text = shown(done.stderr, request=request)
+    if done.timed_out:
+        raise BuildFailed(
+            Reason.COMPILE_TIMED_OUT, f"Triton was ended after {request.limit_s:g} s\n{text}"[:MAX_MESSAGE]
+        )
+    result = _result(request.out / "compiled.json")
+    if result is None:
+        ended = f"by signal {-done.returncode}" if done.returncode < 0 else f"with {done.returncode}"
+        raise BuildFailed(Reason.COMPILE_ERROR, f"Triton's compiler ended {ended}\n{text}"[:MAX_MESSAGE])
+    if result.error is not None:
+        reason = result.reason or Reason.COMPILE_ERROR
+        raise BuildFailed(reason, shown(result.error.encode(), request=request))
+    return _inspected(request, built, result, log=text)
+
+
+def _result(file: Path) -> CompileResult | None:
+    try:
+        return CompileResult.model_validate(json.loads(file.read_text()))
+    except (OSError, ValueError, ValidationError):
+        return None
+
+
+def _inspected(request: Request, built: Built, result: CompileResult, *, log: str) -> Built:
+    """The child ran the submission's code: its files are read as anyone's."""
+    cubins: dict[str, str] = {}
+    statics: list[FunctionStatics] = []
+    for function in result.functions:
+        digest, found = _function(request, function)
+        if digest in cubins:
+            continue
+        cubins[digest] = f"{digest}.cubin"
+        (request.out / cubins[digest]).write_bytes((request.out / function.cubin).read_bytes())
+        for entry in found:
+            whole = entry.model_copy(update={"shared_bytes": (entry.shared_bytes or 0) + function.shared_bytes})
+            if (problem := excess(whole, threads=function.threads)) is not None:
+                raise BuildFailed(Reason.ARCHITECTURE_UNSUPPORTED, problem)
+            statics.append(whole)
+    if not cubins:
+        raise BuildFailed(Reason.COMPILE_ERROR, f"{built.entry} launched no Triton kernel")
+    return built.model_copy(update={"cubins": cubins, "statics": tuple(statics), "log": log})
+
+
+def _function(request: Request, function: CompiledFunction) -> tuple[str, tuple[FunctionStatics, ...]]:
+    file = request.out / function.cubin
+    if file.parent != request.out or file.is_symlink() or not file.is_file() or file.stat().st_size > 64 << 20:
+        raise BuildFailed(Reason.COMPILE_ERROR, f"{function.cubin[:200]!r} is not a cubin of this build")
+    code = file.read_bytes()
+    try:
+        return hashlib.sha256(code).hexdigest(), statics_of_cubin(code, architecture=request.architecture or "")
+    except ElfError as error:
+        raise BuildFailed(Reason.COMPILE_ERROR, f"{function.cubin}: {error}") from error
