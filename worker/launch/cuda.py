@@ -7,7 +7,9 @@ and neither torch nor CuPy. One LauncherCommand a line on stdin, one LauncherRep
 from __future__ import annotations
 
 import argparse
+import ctypes
 import os
+import signal
 from pathlib import Path
 
 from pydantic import TypeAdapter
@@ -19,6 +21,7 @@ from worker.gpu.driver import CudaError, disable_persisting_l2, open_context
 from worker.gpu.replay import RecordError, Replay, check_record
 from worker.protocol import Attach, Detach, Go, LauncherCommand, LauncherReply, Load, Prepare
 
+_PR_SET_PDEATHSIG = 1
 # What CUDA says of an image that this device can't run.
 _WRONG_ARCHITECTURE = frozenset({"CUDA_ERROR_NO_BINARY_FOR_GPU", "CUDA_ERROR_INVALID_SOURCE"})
 
@@ -80,6 +83,8 @@ def main() -> None:
     parser.add_argument("--arena-fd", type=int, required=True)
     parser.add_argument("--arena-bytes", type=int, required=True)
     arguments = parser.parse_args()
+    # A launcher that waits for a kernel without end would not notice that its judge is gone.
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     channel = private_channel()
     # All code is resident before a burst starts: no lazy loading between two timed calls.
     os.environ["CUDA_MODULE_LOADING"] = "EAGER"

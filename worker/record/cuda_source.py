@@ -13,8 +13,8 @@ from contract.layout import SlotLayout
 from contract.names import Digest
 from contract.outcomes import Reason
 from worker.gpu.driver import CudaError, check, error_of, new_stream, open_context
+from worker.inspect.elf import Elf, ElfError
 from worker.record.abi import build_call
-from worker.record.elf import ElfError, functions
 from worker.record.raw import RefusedError, Window
 from worker.record.source import Dims, Tensors
 
@@ -91,10 +91,10 @@ def _functions_of(cubins: Mapping[Digest, str]) -> dict[str, list[Digest]]:
     found: dict[str, list[Digest]] = {}
     for digest in sorted(cubins):
         try:
-            names = functions(Path(cubins[digest]).read_bytes())
+            symbols = Elf(Path(cubins[digest]).read_bytes()).symbols(".symtab")
         except ElfError as error:
             raise RefusedError(Reason.NOT_RECORDABLE, f"{cubins[digest]}: {error}") from error
-        for name in names:
+        for name in {symbol.name for symbol in symbols if symbol.is_defined_function}:
             found.setdefault(name, []).append(digest)
     return found
 
