@@ -1,0 +1,1 @@
+"""The commands. Importing these modules imports neither pydantic nor Rich: only the bodies do."""

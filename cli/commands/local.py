@@ -1,0 +1,122 @@
+"""Commands that work on this machine, without asking a service: up, demo, run, worker, db, doctor."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cli.commands.options import AsJson, Folder, OneClass
+
+db_app = typer.Typer(help="The database: DATABASE_URL, else the one in the home folder.", no_args_is_help=True)
+
+
+def register(app: typer.Typer) -> None:
+    app.command()(up)
+    app.command()(demo)
+    app.command()(run)
+    app.command(
+        context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "allow_interspersed_args": False}
+    )(worker)
+    app.add_typer(db_app, name="db")
+    app.command()(doctor)
+
+
+def up(
+    *,
+    port: Annotated[int | None, typer.Option(help="By default 8000, or any where that is taken.", min=0)] = None,
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    worker: Annotated[bool, typer.Option("--worker/--no-worker", help="With one worker of class cpu.")] = True,
+) -> None:
+    """Run everything here: database, Redis, service and a CPU worker, until stopped."""
+    from functools import partial  # noqa: PLC0415
+
+    from cli.local.home import find_home  # noqa: PLC0415
+    from cli.local.up import run_up  # noqa: PLC0415
+
+    run_up(find_home(), host=host, port=port, worker=worker, say=partial(print, flush=True))
+
+
+def demo(
+    *,
+    root: Annotated[Path, typer.Option(help="Folder with kernels/ and data/.")] = Path(),
+    as_json: AsJson = False,
+) -> None:
+    """Submit the shipped kernels revision by revision and print what became of each."""
+    from cli.demo.play import play  # noqa: PLC0415
+    from cli.local.home import find_home  # noqa: PLC0415
+    from cli.show.console import console  # noqa: PLC0415
+    from cli.show.output import print_json  # noqa: PLC0415
+
+    result = play(root, find_home(), out=console(stderr=as_json))
+    if as_json:
+        print_json(result.rows)
+    if result.code:
+        raise typer.Exit(result.code)
+
+
+def run(
+    path: Folder,
+    *,
+    case: Annotated[
+        list[str] | None, typer.Option("--case", "-c", help="m=4096,n=4096,k=4096; repeatable; default: the suite's.")
+    ] = None,
+    base: Annotated[Path | None, typer.Option(help="Folder of the revision to compare with.")] = None,
+    verify: Annotated[bool, typer.Option("--verify", help="On the suite's verify cases too.")] = False,
+    csv: Annotated[bool, typer.Option("--csv", help="Print the measurements as CSV.")] = False,
+    device_class: OneClass = None,
+    as_json: AsJson = False,
+) -> None:
+    """Build, verify and measure a revision here and now, without a service."""
+    from cli.bundles import read_folder  # noqa: PLC0415
+    from cli.errors import CliError  # noqa: PLC0415
+    from cli.local.run import run_here, to_csv  # noqa: PLC0415
+    from cli.show.console import console  # noqa: PLC0415
+    from cli.show.evaluation import evaluation_view  # noqa: PLC0415
+    from cli.show.outcomes import exit_code  # noqa: PLC0415
+    from cli.show.output import print_json  # noqa: PLC0415
+
+    if csv and as_json:
+        raise CliError("--csv and --json: choose one")
+    head = read_folder(path)
+    out = console(stderr=csv or as_json)
+    done, suite = run_here(
+        head,
+        base=read_folder(base) if base else None,
+        cases=tuple(case or ()),
+        verify=verify,
+        device_class=device_class,
+        out=out,
+    )
+    out.print(evaluation_view(done, suite=suite))
+    if csv:
+        typer.echo(to_csv(done), nl=False)
+    if as_json:
+        print_json(done)
+    code = exit_code([done.outcome], inconclusive_fails=suite.policy.inconclusive == "fail")
+    if code:
+        raise typer.Exit(code)
+
+
+def worker(context: typer.Context) -> None:
+    """Take evaluations from the queues of this node's class (settings: KERNELGATE_…); what follows goes to Celery."""
+    from cli.local.worker import become_worker  # noqa: PLC0415
+
+    become_worker(tuple(context.args))
+
+
+@db_app.command("upgrade")
+def db_upgrade() -> None:
+    """Bring the schema up to date."""
+    from cli.local.database import upgrade_schema  # noqa: PLC0415
+
+    upgrade_schema()
+    typer.echo("the schema is up to date")
+
+
+def doctor(*, as_json: AsJson = False) -> None:
+    """Say what this machine can do and what is missing."""
+    from cli.doctor import doctor as examine  # noqa: PLC0415
+
+    raise typer.Exit(examine(json_output=as_json))

@@ -1,0 +1,1 @@
+"""What `kernelgate up` and `demo` run on this machine: home folder, processes, first token."""

@@ -1,0 +1,47 @@
+"""The `kernelgate` command. Starts fast: what a command needs is imported when it runs."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+from cli.commands import local, offline, reading, submitting, tokens
+
+
+class _Group(TyperGroup):
+    """Errors become one sentence and an exit code, never a traceback."""
+
+    def invoke(self, ctx: Any) -> Any:
+        from cli.errors import CliError, Exit  # noqa: PLC0415
+
+        try:
+            return super().invoke(ctx)
+        except CliError as error:
+            from cli.show.console import console  # noqa: PLC0415
+
+            err = console(stderr=True)
+            err.print(f"error: {error.message}", style="red", soft_wrap=True)
+            if error.hint:
+                err.print(f"  {error.hint}", soft_wrap=True)
+            raise typer.Exit(error.code) from error
+        except KeyboardInterrupt:
+            sys.stderr.write("\nstopped\n")
+            raise typer.Exit(Exit.INTERRUPTED) from None
+
+
+app = typer.Typer(
+    cls=_Group,
+    name="kernelgate",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    help="Remote GPU regression CI: is the kernel still right, how fast is it, and did this change make it slower?",
+    epilog="Exit codes: 0 passed, 1 judged bad, 2 usage, 3 could not be measured.",
+)
+for module in (local, submitting, reading, offline, tokens):
+    module.register(app)
+
+if __name__ == "__main__":
+    app()

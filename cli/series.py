@@ -1,0 +1,89 @@
+"""Which series or comparison is meant, where the command line leaves something open."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cli.client import Client
+from cli.errors import CliError
+from cli.text import case_name
+from contract.api import CompareOut, KernelOut, NodeOut, RevisionOut, Series
+from contract.devices import DeviceClass
+
+PREFERRED_METRICS = ("throughput", "time")
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """A series, and the kernel whose other series could be asked for."""
+
+    series: Series
+    kernel: KernelOut
+
+
+def kernels_of(client: Client, project: str) -> list[KernelOut]:
+    return client.get(f"/projects/{project}/kernels", list[KernelOut])
+
+
+def nodes_of(client: Client) -> list[NodeOut]:
+    return client.get("/nodes", list[NodeOut])
+
+
+def choose_series(
+    client: Client, *, project: str, kernel: str, device_class: DeviceClass | None, case: str | None, metric: str | None
+) -> Chosen:
+    """The series asked for; what is left open is the kernel's first class and case, and throughput."""
+    found = _kernel(client, project, kernel)
+    if not found.device_classes or not found.cases or not found.metrics:
+        raise CliError(f"{kernel} has no measurements yet", hint="`kernelgate submit PATH --wait` brings some")
+    query = {
+        "device_class": (device_class or found.device_classes[0]).value,
+        "case": _case(found, case),
+        "metric": metric or next((name for name in PREFERRED_METRICS if name in found.metrics), found.metrics[0]),
+    }
+    if query["metric"] not in found.metrics:
+        raise CliError(f"{kernel} has no metric {metric} (it has {', '.join(found.metrics)})")
+    series = client.get(f"/projects/{project}/kernels/{kernel}/history", Series, **query)
+    return Chosen(series=series, kernel=found)
+
+
+def choose_comparison(
+    client: Client, *, project: str, kernel: str | None, base: str, head: str, device_class: DeviceClass | None
+) -> CompareOut:
+    """The comparison of two revisions; the kernel follows from an id, the class from the kernel."""
+    for name in (head, base):
+        if kernel is None and name.startswith("rev_"):
+            revision = client.get(f"/revisions/{name}", RevisionOut)
+            project, kernel = revision.project, revision.kernel
+    if kernel is None:
+        raise CliError(f"{base} and {head} are labels: of which kernel?", hint="name it with --kernel")
+    if device_class is None:
+        classes = _kernel(client, project, kernel).device_classes
+        if not classes:
+            raise CliError(f"{kernel} has no measurements yet", hint="`kernelgate submit PATH --wait` brings some")
+        device_class = classes[0]
+    return client.get(
+        f"/projects/{project}/kernels/{kernel}/compare",
+        CompareOut,
+        base=base,
+        head=head,
+        device_class=device_class.value,
+    )
+
+
+def _kernel(client: Client, project: str, name: str) -> KernelOut:
+    known = kernels_of(client, project)
+    found = next((kernel for kernel in known if kernel.name == name), None)
+    if found is None:
+        names = ", ".join(kernel.name for kernel in known) or "none"
+        raise CliError(f"{project} has no kernel {name} (it has {names})", hint="--project names another project")
+    return found
+
+
+def _case(kernel: KernelOut, asked: str | None) -> str:
+    if asked is None:
+        return kernel.cases[0]
+    for case in kernel.cases:
+        if asked in {case, case_name(case)}:
+            return case
+    raise CliError(f"{kernel.name} has no case {asked} (it has {'; '.join(map(case_name, kernel.cases))})")

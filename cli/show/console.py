@@ -1,0 +1,18 @@
+"""The terminal, or what stands for it."""
+
+from __future__ import annotations
+
+import os
+
+from rich.console import Console
+
+
+def console(*, stderr: bool = False) -> Console:
+    """Rich's console without guesses at emphasis: what is coloured is coloured on purpose.
+
+    A pipe is 120 columns wide so that tables stay tables in logs; COLUMNS overrides it.
+    """
+    made = Console(stderr=stderr, highlight=False, markup=False, emoji=False, soft_wrap=False)
+    if not made.is_terminal and "COLUMNS" not in os.environ:
+        made.width = 140
+    return made
