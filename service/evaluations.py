@@ -1,0 +1,177 @@
+"""Evaluations: made, listed, asked for again, cancelled."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import desc, func
+from sqlmodel import Session, col, select
+
+from contract.api import EvaluationIn
+from contract.devices import DeviceClass
+from contract.job import PROTOCOL_VERSION
+from contract.outcomes import OUTCOME_OF, Outcome, Reason, State
+from contract.suite import Suite
+from service import find, states
+from service.auth import Principal
+from service.bases import default_base, named_base
+from service.events import add_state_event
+from service.models import Evaluation, Kernel, Project, Revision
+from service.models import Suite as SuiteRow
+from service.problems import ProblemError
+from service.projects import suite_of
+from service.settings import Settings
+
+
+def check_device_class(suite: Suite, device_class: DeviceClass) -> None:
+    """A suite says where its kernel is measured; on `cpu` anything may be compiled, and verified where that works."""
+    if device_class not in suite.device_classes and device_class is not DeviceClass.CPU:
+        known = ", ".join(each.value for each in suite.device_classes)
+        raise ProblemError(
+            422,
+            "device-class-not-in-suite",
+            f"{device_class.value} is not a device class of {suite.kernel}'s suite ({known})",
+            field="device_classes",
+        )
+
+
+def ensure_evaluation(
+    session: Session,
+    *,
+    kernel: Kernel,
+    suite_row: SuiteRow,
+    revision: Revision,
+    base: Revision | None,
+    device_class: DeviceClass,
+    build_only: bool,
+    settings: Settings,
+) -> Evaluation | None:
+    """A new evaluation, or None where the question was asked before: with the same base, or, where no base is named,
+    with any (which revision is newest changes; asking again must add nothing)."""
+    check_device_class(suite_of(suite_row, kernel), device_class)
+    asked = select(Evaluation.id).where(
+        Evaluation.revision_id == revision.id,
+        Evaluation.device_class == device_class,
+        Evaluation.suite_digest == suite_row.digest,
+        Evaluation.protocol_version == PROTOCOL_VERSION,
+        col(Evaluation.build_only).is_(build_only),
+    )
+    if base is not None:
+        asked = asked.where(Evaluation.base_key == base.id)
+    if session.exec(asked).first():
+        return None
+    base = base or default_base(session, kernel=kernel, head=revision, device_class=device_class)
+    return _queue(
+        session,
+        Evaluation(
+            kernel_id=kernel.id,
+            revision_id=revision.id,
+            base_id=base.id if base else None,
+            base_key=base.id if base else "",
+            device_class=device_class,
+            suite_id=suite_row.id,
+            suite_digest=suite_row.digest,
+            protocol_version=PROTOCOL_VERSION,
+            build_only=build_only,
+        ),
+        settings=settings,
+    )
+
+
+def repeat_evaluation(
+    session: Session, *, principal: Principal, wanted: EvaluationIn, settings: Settings
+) -> tuple[Project, Evaluation]:
+    """Evaluate again. Without a named base: against what the newest evaluation of this class was against."""
+    project, kernel, revision = find.revision_by_id(session, principal=principal, revision_id=wanted.revision)
+    kernel = find.kernel_by_name(session, project=project, name=kernel.name, lock=True)
+    if revision.digest is None:
+        raise ProblemError(
+            422,
+            "revision-without-files",
+            f"{revision.label} was imported: there are no files to measure",
+            field="revision",
+        )
+    suite_row = find.current_suite(session, kernel)
+    check_device_class(suite_of(suite_row, kernel), wanted.device_class)
+    before = select(Evaluation).where(
+        Evaluation.revision_id == revision.id,
+        Evaluation.device_class == wanted.device_class,
+        col(Evaluation.build_only).is_(wanted.build_only),
+    )
+    newest = session.exec(before.order_by(desc(col(Evaluation.id)))).first()
+    if wanted.base:
+        base_id: str | None = named_base(session, kernel=kernel, head=revision, name=wanted.base).id
+    elif newest is not None:
+        base_id = newest.base_id
+    else:
+        base = default_base(session, kernel=kernel, head=revision, device_class=wanted.device_class)
+        base_id = base.id if base else None
+    question: dict[str, Any] = {
+        "revision_id": revision.id,
+        "device_class": wanted.device_class,
+        "base_key": base_id or "",
+        "suite_digest": suite_row.digest,
+        "protocol_version": PROTOCOL_VERSION,
+        "build_only": wanted.build_only,
+    }
+    last = session.exec(select(func.max(Evaluation.repeat)).filter_by(**question)).one()
+    evaluation = Evaluation(
+        **question, kernel_id=kernel.id, base_id=base_id, suite_id=suite_row.id, repeat=(last or 0) + 1
+    )
+    return project, _queue(session, evaluation, settings=settings)
+
+
+def cancel_evaluation(
+    session: Session, *, principal: Principal, evaluation_id: str, reason: Reason = Reason.BY_REQUEST
+) -> Evaluation:
+    """Queued: cancelled at once. Leased: the node learns it with its next heartbeat, kills what runs and says so; if
+    it says nothing its lease ends, and the evaluation with it. Raises 409 where it finished before."""
+    evaluation = find.evaluation_by_id(session, principal=principal, evaluation_id=evaluation_id, lock=True)
+    if OUTCOME_OF[reason] is not Outcome.CANCELLED:
+        raise ValueError(f"{reason.value} cancels nothing")
+    if evaluation.state == State.FINISHED:
+        raise ProblemError(409, "already-finished", f"evaluation {evaluation_id} finished: {evaluation.outcome}")
+    if evaluation.state == State.QUEUED:
+        states.fail(session, evaluation, reason=reason, message="cancelled before a node took it")
+    elif evaluation.state == State.LEASED and not evaluation.cancel_requested:
+        evaluation.cancel_requested = True
+        evaluation.cancel_reason = reason
+        session.add(evaluation)
+        add_state_event(session, evaluation)
+    return evaluation
+
+
+def list_evaluations(
+    session: Session,
+    *,
+    principal: Principal,
+    state: State | None,
+    project: str | None,
+    kernel: str | None,
+    device_class: DeviceClass | None,
+    after: str | None,
+    limit: int,
+) -> tuple[Sequence[Evaluation], str | None]:
+    """Newest first; the second value is the `after` of the next page."""
+    query = select(Evaluation).join(Kernel, col(Kernel.id) == Evaluation.kernel_id)
+    if project is not None:
+        query = query.where(Kernel.project_id == find.project_by_slug(session, principal=principal, slug=project).id)
+    elif principal.project is not None:
+        query = query.where(Kernel.project_id == principal.project)
+    if kernel is not None:
+        query = query.where(Kernel.name == kernel)
+    if state is not None:
+        query = query.where(Evaluation.state == state)
+    if device_class is not None:
+        query = query.where(Evaluation.device_class == device_class)
+    if after is not None:
+        query = query.where(col(Evaluation.id) < after)
+    rows = session.exec(query.order_by(desc(col(Evaluation.id))).limit(limit + 1)).all()
+    return rows[:limit], rows[limit - 1].id if len(rows) > limit else None
+
+
+def _queue(session: Session, evaluation: Evaluation, *, settings: Settings) -> Evaluation:
+    states.queue(evaluation, settings=settings)
+    session.add(evaluation)
+    session.flush()
+    add_state_event(session, evaluation)
+    return evaluation

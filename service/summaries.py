@@ -1,0 +1,71 @@
+"""The outcome in one sentence, in words."""
+
+from collections.abc import Sequence
+
+from contract.outcomes import Outcome, Reason, Verdict
+from service.models import Comparison
+from service.text import one_line
+from verdict.words import percent, ratio_in_words
+
+_LIMIT = 400
+
+
+def summarise_failure(*, outcome: Outcome, reason: Reason, message: str, case: str | None = None) -> str:
+    why = reason.value.replace("_", " ")
+    if outcome is Outcome.CANCELLED:
+        return f"cancelled ({why})"
+    said = one_line(message, _LIMIT)
+    where = f" at {case}" if case else ""
+    if outcome is Outcome.INFRASTRUCTURE_ERROR:
+        return f"could not be measured, through no fault of the kernel ({why}): {said}".removesuffix(": ")
+    return f"{outcome.value.replace('_', ' ')} ({why}){where}: {said}".removesuffix(": ")
+
+
+def summarise_built(architectures: Sequence[str]) -> str:
+    named = ", ".join(sorted(set(architectures)))
+    return f"compiled{f' for {named}' if named else ''}; not measured, as no card of the class was at hand"
+
+
+def summarise(outcome: Outcome, comparisons: Sequence[Comparison]) -> str:
+    """`outcome`: passed, slower or inconclusive."""
+    slower = [each for each in comparisons if each.verdict == Verdict.SLOWER]
+    forgiven = [each for each in slower if each.allowance]
+    if outcome is Outcome.SLOWER:
+        blamed = sorted((each for each in slower if not each.allowance), key=lambda each: -(each.ratio or 0.0))
+        more = f", and in {len(blamed) - 1} more of {len(comparisons)} cases" if len(blamed) > 1 else ""
+        return f"{_change(blamed[0])} at {blamed[0].case}{_allowed(blamed[0])}{more}"
+    if outcome is Outcome.INCONCLUSIVE:
+        unsure = [each for each in comparisons if each.verdict == Verdict.INCONCLUSIVE]
+        more = f" (and {len(unsure) - 1} more of {len(comparisons)} cases)" if len(unsure) > 1 else ""
+        return f"inconclusive at {unsure[0].case}: {one_line(unsure[0].reason or 'no evidence', _LIMIT)}{more}"
+    judged = [each for each in comparisons if each.verdict]
+    measured = [each for each in comparisons if each.skipped is None]
+    if not judged:
+        return (
+            f"right in all checks and measured on {len(measured)} of {len(comparisons)} cases; no base to compare with"
+        )
+    sentence = "nothing is slower than allowed"
+    if forgiven:
+        names = ", ".join(f"{_change(each)} at {each.case}" for each in forgiven)
+        sentence += f" by the suite ({names}: allowed there)"
+    faster = [each for each in judged if each.verdict == Verdict.FASTER]
+    if faster:
+        best = min(faster, key=lambda each: each.ratio or 1.0)
+        sentence = f"up to {_change(best)} ({best.case}); {sentence}"
+    limits = sorted({each.allowed_slowdown for each in judged if each.allowed_slowdown is not None})
+    found = max((each.smallest_detectable for each in judged if each.smallest_detectable is not None), default=None)
+    notes = [" to ".join(percent(limit) for limit in sorted({*limits[:1], *limits[-1:]}))]
+    if found is not None:
+        notes.append(f"the smallest slowdown this run would have found: {percent(found)}")
+    return f"{sentence} ({'; '.join(note for note in notes if note)})" if any(notes) else sentence
+
+
+def _change(comparison: Comparison) -> str:
+    interval = None
+    if comparison.low is not None and comparison.high is not None:
+        interval = (comparison.low, comparison.high)
+    return ratio_in_words(comparison.ratio, interval)
+
+
+def _allowed(comparison: Comparison) -> str:
+    return "" if comparison.allowed_slowdown is None else f" (allowed {percent(comparison.allowed_slowdown)})"
