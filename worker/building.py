@@ -36,6 +36,7 @@ class BuiltSide:
     folder: Path
     key: str
     cached: bool
+    architecture: str | None
     refused: dict[str, str]
 
     def file(self, name: str) -> Path:
@@ -66,7 +67,7 @@ def build_side(
             cases=";".join(f"{job.suite.operator} {job.suite.dtype} {case.id}" for case in compile_cases) or None,
             **toolchain.versions(),
         )
-        with cache.lock(_KIND, key):
+        with cache.lock(_KIND, key, check=room.check):
             built = _cached(cache, key, out)
             cached = built is not None
             if built is None:
@@ -99,6 +100,7 @@ def build_side(
         folder=out,
         key=key,
         cached=cached,
+        architecture=architecture,
         refused=refused_cases(manifest, job.suite),
     )
 

@@ -14,11 +14,12 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 _INDEX = "entry.json"
 _ABANDONED_S = 86_400.0
+_POLL_S = 0.05
 
 
 def key_of(**parts: str | None) -> str:
@@ -74,10 +75,16 @@ class Cache:
         self._evict()
 
     @contextlib.contextmanager
-    def lock(self, kind: str, key: str) -> Iterator[None]:
-        """Held by whoever makes an entry, so that two processes don't make the same one."""
+    def lock(self, kind: str, key: str, *, check: Callable[[], None]) -> Iterator[None]:
+        """Held by whoever makes an entry, so that nobody makes it twice. Waiting ends when `check` raises."""
         with (self._locks / f"{kind}-{key[:4]}").open("w") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
+            while True:
+                try:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                except BlockingIOError:
+                    check()
+                    time.sleep(_POLL_S)
             yield
 
     def _entry(self, kind: str, key: str) -> Path:

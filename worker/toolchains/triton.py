@@ -8,9 +8,11 @@ import importlib.metadata
 import json
 import sys
 from pathlib import Path
+from typing import cast
 
 from pydantic import ValidationError
 
+from contract.layout import Dtype
 from contract.operators import OPERATORS
 from contract.outcomes import Reason
 from contract.report import MAX_MESSAGE
@@ -60,7 +62,7 @@ def _compile(request: Request, built: Built) -> Built:
         entry=built.entry,
         architecture=request.architecture,
         operator=operator.name,
-        dtype=request.suite.dtype,  # type: ignore[arg-type] - the suite has checked it
+        dtype=cast("Dtype", request.suite.dtype),
         cases=tuple(CompileCase(case=case.id, dims=case.dims) for case in request.compile_cases),
         out=str(request.out),
     )

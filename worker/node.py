@@ -1,0 +1,107 @@
+"""What this node is. NVML is asked in a child with a time limit: with a wedged driver its calls never return."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+import tempfile
+from functools import cache
+from pathlib import Path
+
+import pynvml
+from pydantic import ValidationError
+
+from contract.base import Model
+from contract.devices import DeviceClass, device_class_of
+from contract.job import NodeInfo
+from worker.process import Limits, environment, run
+from worker.sandbox import Sandbox
+from worker.settings import WorkerSettings
+
+PROBE_LIMIT_S = 20.0
+
+
+class Gpu(Model):
+    name: str
+    uuid: str
+    driver: str
+
+
+def describe(settings: WorkerSettings, *, sandbox: Sandbox) -> NodeInfo:
+    """`healthy` is False where the device isn't there, doesn't answer, or is of another class than the settings say."""
+    gpu: Gpu | None = None
+    device, problem = cpu_model(), None
+    if settings.device_class != DeviceClass.CPU:
+        gpu, problem = probe_gpu()
+        device = gpu.name if gpu else "none"
+        if gpu and device_class_of(gpu.name) != settings.device_class:
+            problem = f"NVML calls this device {gpu.name!r}, which is not of class {settings.device_class}"
+    return NodeInfo(
+        name=settings.node_name,
+        device_class=settings.device_class,
+        host=platform.node(),
+        device=device,
+        driver=gpu.driver if gpu else None,
+        healthy=problem is None,
+        problem=problem,
+        sandbox=sandbox.isolates,
+        build_only_classes=settings.build_only_classes,
+    )
+
+
+def probe_gpu() -> tuple[Gpu | None, str | None]:
+    """(the GPU that children will use, what is wrong)."""
+    folder = Path(tempfile.gettempdir())
+    done = run(
+        [sys.executable, "-m", "worker.node"],
+        limits=Limits(seconds=PROBE_LIMIT_S),
+        cwd=folder,
+        env=environment(home=folder),
+    )
+    if done.timed_out:
+        return None, f"NVML did not answer within {PROBE_LIMIT_S:g} s"
+    try:
+        return Gpu.model_validate_json(done.stdout), None
+    except ValidationError:
+        return None, f"NVML: {done.stderr.decode('utf-8', 'replace')[-300:].strip() or 'no answer'}"
+
+
+def known_gpu() -> tuple[Gpu | None, str | None]:
+    """`probe_gpu`, asked once a process while it succeeds: what it says of names and versions stays."""
+    if not _known:
+        gpu, problem = probe_gpu()
+        if gpu is None:
+            return None, problem
+        _known.append(gpu)
+    return _known[0], None
+
+
+_known: list[Gpu] = []
+
+
+@cache
+def cpu_model() -> str:
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return platform.machine()
+
+
+def _ask_nvml() -> Gpu:
+    pynvml.nvmlInit()
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0].strip() or "0"
+    by_index = visible.isdigit()
+    handle = pynvml.nvmlDeviceGetHandleByIndex(int(visible)) if by_index else pynvml.nvmlDeviceGetHandleByUUID(visible)
+    return Gpu(
+        name=pynvml.nvmlDeviceGetName(handle),
+        uuid=pynvml.nvmlDeviceGetUUID(handle),
+        driver=pynvml.nvmlSystemGetDriverVersion(),
+    )
+
+
+if __name__ == "__main__":
+    try:
+        print(_ask_nvml().model_dump_json())  # noqa: T201 - its parent reads it
+    except pynvml.NVMLError as error:
+        sys.exit(str(error))

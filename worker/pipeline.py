@@ -1,0 +1,260 @@
+"""One evaluation from bundles to report, without the network: build, record, inspect, verify, measure.
+
+`kernelgate run` and the agent both call `evaluate`. What a side does wrong comes back as the report's failure; the
+base's is never the head's fault.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+
+from contract.bundle import Files
+from contract.devices import DeviceClass
+from contract.job import PROTOCOL_VERSION, Job, Progress, RevisionRef
+from contract.outcomes import Reason, Stage
+from contract.report import MAX_LOG_BYTES, CaseResult, Check, Environment, Failure, Report, StageTime
+from contract.statics import FunctionStatics
+from worker import node
+from worker.building import BuiltSide, build_side, digest_of
+from worker.cache import Cache
+from worker.failure import Failed
+from worker.judging import Judged, judge
+from worker.process import Cancelled
+from worker.protocol import CpuArtifact, Side
+from worker.recording import RecordedSide, record_side
+from worker.room import Room, open_room
+from worker.sandbox import NoSandbox, Sandbox
+from worker.settings import WorkerSettings
+from worker.statics import statics_of
+
+__all__ = ["Cancelled", "evaluate"]
+
+# The report must be on its way before the lease ends.
+_REPORT_MARGIN_S = 30.0
+_MAX_STATICS = 256
+
+
+def evaluate(
+    job: Job,
+    bundles: dict[str, Files],
+    *,
+    settings: WorkerSettings,
+    on_progress: Callable[[Progress], None],
+    cancelled: Callable[[], bool],
+    sandbox: Sandbox | None = None,
+) -> Report:
+    """`bundles` by digest: the head's, and the base's where there is one. Raises Cancelled, with every child killed."""
+    run = _Run(job, settings=settings, on_progress=on_progress, cancelled=cancelled)
+    chosen = sandbox or NoSandbox()
+    try:
+        with open_room(settings.work_dir, sandbox=chosen, check=run.check) as room:
+            run.whole(bundles, room)
+    except Failed as error:
+        run.failure = error.failure
+    return run.report(sandbox=chosen)
+
+
+@dataclass
+class _Run:
+    """What has come of an evaluation so far."""
+
+    job: Job
+    settings: WorkerSettings
+    on_progress: Callable[[Progress], None]
+    cancelled: Callable[[], bool]
+    stages: list[StageTime] = field(default_factory=list)
+    statics: tuple[FunctionStatics, ...] = ()
+    judged: Judged = field(default_factory=Judged)
+    failure: Failure | None = None
+    artifact_digest: str | None = None
+    toolchain: dict[str, str] = field(default_factory=dict)
+    log: str = ""
+    _stop: threading.Event = field(default_factory=threading.Event)
+    _stage: Stage = Stage.FETCH
+
+    def __post_init__(self) -> None:
+        left = (self.job.deadline - datetime.now(UTC)).total_seconds() - _REPORT_MARGIN_S
+        self._ends_at = time.monotonic() + min(left, self.settings.evaluation_limit_s)
+
+    def check(self) -> None:
+        """Called while a child runs: raising ends it."""
+        if self._stop.is_set() or self.cancelled():
+            raise Cancelled
+        if time.monotonic() > self._ends_at:
+            raise Failed(Reason.DEADLINE_PASSED, self._stage, "the evaluation reached its time limit and was ended")
+
+    def whole(self, bundles: dict[str, Files], room: Room) -> None:
+        job, settings = self.job, self.settings
+        cache = Cache(settings.cache_dir, max_bytes=settings.cache_bytes)
+        with self._timed(Stage.BUILD) as stage:
+            head, base = self._build(bundles, room, cache)
+            stage.cached = head.cached and (base is None or base.cached)
+        self.toolchain, self.log = head.built.toolchain, head.built.log
+        if job.build_only:
+            with self._timed(Stage.INSPECT):
+                self.statics = head.built.statics[:_MAX_STATICS]
+            return
+        self._check_refusals(head, base)
+        recorded = self._record(head, base, room, cache) if job.device_class != DeviceClass.CPU else {}
+        with self._timed(Stage.INSPECT):
+            self.statics = statics_of(head, recorded.get("head"))[:_MAX_STATICS]
+            sides = {role: _side(side, recorded.get(role)) for role, side in (("head", head), ("base", base)) if side}
+        self.artifact_digest = sides["head"].artifact_digest
+        judge(
+            sides["head"],
+            sides.get("base"),
+            suite=job.suite,
+            device_class=job.device_class,
+            room=room,
+            settings=settings,
+            into=self.judged,
+            on_progress=self._progress,
+        )
+        self.failure = self.judged.failure
+
+    def report(self, *, sandbox: Sandbox) -> Report:
+        job = self.job
+        environment = self.judged.environment or Environment(device=self._device())
+        return Report(
+            protocol_version=PROTOCOL_VERSION,
+            device_class=job.device_class,
+            artifact_digest=self.artifact_digest,
+            failure=self.failure,
+            built_only=job.build_only and self.failure is None,
+            stages=(*self.stages, *self.judged.stages),
+            statics=self.statics,
+            checks=tuple(self.judged.checks),
+            cases=tuple(self.judged.cases),
+            environment=environment.model_copy(
+                update={"toolchain": {**environment.toolchain, **self.toolchain}, "sandbox": sandbox.isolates}
+            ),
+            log=f"{self.log}\n{self.judged.log}".strip()[: MAX_LOG_BYTES // 4],
+        )
+
+    def _device(self) -> str:
+        """For a report that no judge has had a part in."""
+        on_cpu = self.job.build_only or self.job.device_class == DeviceClass.CPU
+        return node.cpu_model() if on_cpu else str(self.job.device_class)
+
+    def _build(self, bundles: dict[str, Files], room: Room, cache: Cache) -> tuple[BuiltSide, BuiltSide | None]:
+        """Both at once: compilers share nothing but the cache, which is safe."""
+        job = self.job
+
+        def built(ref: RevisionRef) -> BuiltSide:
+            return build_side(ref, bundles[ref.digest], job=job, room=room, cache=cache, settings=self.settings)
+
+        base_ref = None if job.build_only else job.base
+        if base_ref is None or base_ref.digest == job.revision.digest:
+            head = built(job.revision)
+            return head, replace(head, ref=base_ref) if base_ref else None
+        with ThreadPoolExecutor(max_workers=1) as other, self._stopping():
+            base_later = other.submit(built, base_ref)
+            head = built(job.revision)
+            try:
+                return head, base_later.result()
+            except Failed as error:
+                raise error.as_base(base_ref.label) from error
+
+    def _record(self, head: BuiltSide, base: BuiltSide | None, room: Room, cache: Cache) -> dict[str, RecordedSide]:
+        """One after the other: they share the card."""
+        recorded: dict[str, RecordedSide] = {}
+        with self._timed(Stage.RECORD) as stage:
+            driver = _driver()
+            for role, side in (("head", head), ("base", base)):
+                if side is None:
+                    continue
+                if role == "base" and side.key == head.key and side.refused == head.refused:
+                    recorded[role] = recorded["head"]
+                    continue
+
+                def on_case(done: int, total: int, case: str, role: str = role) -> None:
+                    self._progress(Stage.RECORD, done, total, f"{role} {case}")
+
+                try:
+                    recorded[role] = record_side(
+                        side,
+                        suite=self.job.suite,
+                        device_class=self.job.device_class,
+                        driver=driver,
+                        room=room,
+                        cache=cache,
+                        settings=self.settings,
+                        on_case=on_case,
+                    )
+                except Failed as error:
+                    raise (error.as_base(side.ref.label) if role == "base" else error) from error
+            stage.cached = all(side.cached for side in recorded.values())
+        return recorded
+
+    def _check_refusals(self, head: BuiltSide, base: BuiltSide | None) -> None:
+        """A revision may not lose cases that its base has; and it must have some."""
+        lost = {case: why for case, why in head.refused.items() if base is not None and case not in base.refused}
+        nothing_left = all(case.id in head.refused for case in self.job.suite.cases)
+        if not lost and not nothing_left:
+            return
+        against = f"which the base {base.ref.label} supports" if lost and base else "and no other case is left"
+        refused = lost or head.refused
+        for case, why in refused.items():
+            check = Check(case=case, family="constraints", passed=False, reason=Reason.CASE_REFUSED, message=why)
+            self.judged.checks.append(check)
+        case, why = next(iter(refused.items()))
+        self.judged.cases += [
+            CaseResult(case=c.id, skipped=refused[c.id]) for c in self.job.suite.cases if c.id in refused
+        ]
+        raise Failed(Reason.CASE_REFUSED, Stage.VERIFY, f"its constraints refuse {case} ({why}), {against}", case=case)
+
+    @contextmanager
+    def _stopping(self) -> Iterator[None]:
+        """Whatever ends this block early (a time limit of Celery's among others) ends what runs beside it."""
+        try:
+            yield
+        except BaseException:
+            self._stop.set()
+            raise
+
+    @contextmanager
+    def _timed(self, stage: Stage) -> Iterator[_Stamp]:
+        self._stage = stage
+        self._progress(stage, 0, 0, "")
+        began, stamp = datetime.now(UTC), _Stamp()
+        try:
+            yield stamp
+        finally:
+            ended = datetime.now(UTC)
+            self.stages.append(StageTime(stage=stage, started_at=began, ended_at=ended, cached=stamp.cached))
+
+    def _progress(self, stage: Stage, done: int, total: int, detail: str) -> None:
+        self._stage = stage
+        self.on_progress(Progress(stage=stage, done=done, total=total, detail=detail[:300], at=datetime.now(UTC)))
+
+
+@dataclass
+class _Stamp:
+    cached: bool = False
+
+
+def _side(side: BuiltSide, recorded: RecordedSide | None) -> Side:
+    if recorded is not None:
+        return Side(
+            label=side.ref.label, artifact_digest=recorded.digest, artifact=recorded.artifact, refused=side.refused
+        )
+    library = str(side.file(side.built.library or ""))
+    return Side(
+        label=side.ref.label,
+        artifact_digest=digest_of(side),
+        artifact=CpuArtifact(library=library, entry=side.built.entry),
+        refused=side.refused,
+    )
+
+
+def _driver() -> str:
+    gpu, problem = node.known_gpu()
+    if gpu is None:
+        raise Failed(Reason.DEVICE_UNHEALTHY, Stage.RECORD, problem or "this node has no GPU")
+    return gpu.driver
