@@ -33,9 +33,11 @@ def follow(
     now: Callable[[], float] = time.monotonic,
 ) -> Iterator[EvaluationOut | Progress]:
     """Yield what changes, the last time the final EvaluationOut; raises CliError where the service stays away."""
+    current = client.get(f"/evaluations/{evaluation}", EvaluationOut)
+    yield current
     stream = _Stream(client, evaluation)
     last_contact, pause_s = now(), FIRST_PAUSE_S
-    while True:
+    while current.state not in FINAL:
         for update in stream.updates():
             yield update
             if isinstance(update, EvaluationOut) and update.state in FINAL:
@@ -55,9 +57,7 @@ def follow(
             continue
         last_contact, pause_s = now(), FIRST_PAUSE_S
         yield current
-        if current.state in FINAL:
-            return
-        if not stream.given_up:
+        if not (stream.given_up or current.state in FINAL):
             pause(pause_s)
 
 

@@ -40,7 +40,7 @@ def up(
 
 def demo(
     *,
-    root: Annotated[Path, typer.Option(help="Folder with kernels/ and data/.")] = Path(),
+    root: Annotated[Path | None, typer.Option(help="Folder with kernels/ and data/; by default the project's.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Submit the shipped kernels revision by revision and print what became of each."""

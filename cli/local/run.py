@@ -78,22 +78,11 @@ def chosen_suite(suite: Suite, cases: tuple[str, ...], *, verify: bool) -> Suite
 
 def local_device_class() -> DeviceClass:
     """The class of the GPU here; `cpu` without one, or with one of no class."""
-    import pynvml  # noqa: PLC0415
-
     from contract.devices import device_class_of  # noqa: PLC0415
+    from worker.node import probe_gpu  # noqa: PLC0415
 
-    try:
-        pynvml.nvmlInit()
-    except pynvml.NVMLError:
-        return DeviceClass.CPU
-    try:
-        if not pynvml.nvmlDeviceGetCount():
-            return DeviceClass.CPU
-        return device_class_of(pynvml.nvmlDeviceGetName(pynvml.nvmlDeviceGetHandleByIndex(0))) or DeviceClass.CPU
-    except pynvml.NVMLError:
-        return DeviceClass.CPU
-    finally:
-        pynvml.nvmlShutdown()
+    gpu, _ = probe_gpu()
+    return (device_class_of(gpu.name) if gpu else None) or DeviceClass.CPU
 
 
 def to_csv(evaluation: EvaluationOut) -> str:

@@ -1,0 +1,1 @@
+"""`kernelgate demo`: the whole path on this machine, with the kernels that ship."""

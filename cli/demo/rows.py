@@ -1,0 +1,121 @@
+"""One row of the demo's table an evaluation, and what was expected of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from rich.table import Table
+from rich.text import Text
+
+from cli.show.cases import OF_BASELINE, THROUGHPUT, TIME, metric, plain_table
+from cli.show.outcomes import JUDGED_BAD, NOT_MEASURED, outcome_text, verdict_text
+from cli.show.stages import spilled_bytes, worst_registers
+from cli.text import case_name, number, one_line, ratio_with_interval
+from contract.api import EvaluationOut
+from contract.base import Model
+from contract.devices import DeviceClass
+from contract.names import KernelName, Label
+from contract.outcomes import Outcome, Verdict
+from contract.report import CaseResult, Metric
+
+
+class Row(Model):
+    """`case`: the one whose values are shown, the last that was measured. Spills in bytes."""
+
+    evaluation: str
+    kernel: KernelName
+    revision: Label
+    device_class: DeviceClass
+    outcome: Outcome | None
+    summary: str
+    case: str | None
+    time: Metric | None
+    throughput: Metric | None
+    of_baseline: Metric | None
+    base: Label | None
+    ratio: float | None
+    interval: tuple[float, float] | None
+    verdict: Verdict | None
+    registers: int | None
+    spilled_bytes: int | None
+    must_fail: bool
+
+    @property
+    def unmeasured(self) -> bool:
+        return self.outcome is None or self.outcome in NOT_MEASURED
+
+    @property
+    def as_expected(self) -> bool:
+        return self.unmeasured or (self.outcome in JUDGED_BAD) == self.must_fail
+
+
+def row_of(evaluation: EvaluationOut, *, must_fail: bool) -> Row:
+    shown = _shown_case(evaluation.cases)
+    judged = shown.judgement if shown else None
+    return Row(
+        evaluation=evaluation.id,
+        kernel=evaluation.kernel,
+        revision=evaluation.revision.label,
+        device_class=evaluation.device_class,
+        outcome=evaluation.outcome,
+        summary=evaluation.summary or "",
+        case=shown.case if shown else None,
+        time=metric(shown, TIME) if shown else None,
+        throughput=metric(shown, THROUGHPUT) if shown else None,
+        of_baseline=metric(shown, OF_BASELINE) if shown else None,
+        base=evaluation.base.label if evaluation.base else None,
+        ratio=judged.ratio if judged else None,
+        interval=judged.interval if judged else None,
+        verdict=judged.verdict if judged else None,
+        registers=worst_registers(evaluation.statics),
+        spilled_bytes=spilled_bytes(evaluation.statics),
+        must_fail=must_fail,
+    )
+
+
+def table_of(rows: Sequence[Row]) -> Table:
+    table = plain_table(
+        ("kernel", "left"),
+        ("revision", "left"),
+        ("class", "left"),
+        ("outcome", "left"),
+        ("case", "left"),
+        (f"time{_unit(row.time for row in rows)}", "right"),
+        (_unit((row.throughput for row in rows), bare=True) or "throughput", "right"),
+        ("of baseline", "right"),
+        ("against", "left"),
+        ("time ratio", "left"),
+        ("verdict", "left"),
+        ("registers", "right"),
+        ("spills (B)", "right"),
+    )
+    for row in rows:
+        table.add_row(*_cells(row))
+    return table
+
+
+def _cells(row: Row) -> tuple[str | Text, ...]:
+    return (
+        row.kernel,
+        one_line(row.revision),
+        row.device_class.value,
+        outcome_text(row.outcome, otherwise="not finished"),
+        case_name(row.case) if row.case else "",
+        *(number(one.value, one.low, one.high) if one else "" for one in (row.time, row.throughput, row.of_baseline)),
+        one_line(row.base or "") if row.ratio is not None else "",
+        ratio_with_interval(row.ratio, row.interval),
+        verdict_text(row.verdict, row.ratio, row.interval),
+        "" if row.registers is None else str(row.registers),
+        "" if row.spilled_bytes is None else str(row.spilled_bytes),
+    )
+
+
+def _shown_case(results: Sequence[CaseResult]) -> CaseResult | None:
+    """The last case that was compared, else the last that was measured: suites go from small to large."""
+    measured = [result for result in results if not result.skipped and result.metrics]
+    return next((result for result in reversed(measured) if result.judgement), measured[-1] if measured else None)
+
+
+def _unit(metrics: Iterable[Metric | None], *, bare: bool = False) -> str:
+    units = " or ".join(sorted({one_line(one.unit) for one in metrics if one is not None}))
+    return units if bare or not units else f" ({units})"
