@@ -1,0 +1,217 @@
+"""What `make gpu-test` runs on a machine with an NVIDIA GPU: tests/gpu, then tables of what this card's numbers are."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+os.environ["PYTHONPATH"] = os.pathsep.join((str(ROOT), os.environ.get("PYTHONPATH", "")))
+
+from tests.gpu import harness  # noqa: E402 - after the path is set
+from worker.protocol import Attach, Detach, Prepare  # noqa: E402
+
+LARGE = {"m": 1024, "n": 1024, "k": 1024}
+PAIRS, ROUNDS = 6, 6
+
+
+def table(title: str, header: Iterable[str], rows: Iterable[Iterable[object]]) -> None:
+    lines = [[str(cell) for cell in line] for line in (list(header), *rows)]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    print(f"\n{title}")
+    for line in lines:
+        print("  " + "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+    sys.stdout.flush()
+
+
+def timed(act: object, *arguments: object) -> tuple[float, object]:
+    started = time.perf_counter()
+    result = act(*arguments)  # type: ignore[operator]
+    return time.perf_counter() - started, result
+
+
+def device_table() -> None:
+    device, xp = harness.device(), harness.device().xp
+    rows: list[tuple[object, ...]] = []
+    probes = sorted(device.probe_us() for _ in range(500))
+    rows.append(("quiet probe, idle", f"{probes[250]:.1f} us", f"99 %: {probes[495]:.1f}, most {probes[-1]:.1f} us"))
+    for name, shape in (("1024^2", (400, 1024, 1024)), ("8192^2", (6, 8192, 8192)), ("odd 333x77", (2000, 333, 77))):
+        out = xp.empty(shape, xp.float16)
+        for kind in ("normal", "uniform"):
+            device.random(kind, out, list(range(shape[0])))
+            device.synchronize()
+            seconds, _ = timed(
+                lambda out=out, kind=kind: (device.random(kind, out, list(range(len(out)))), device.synchronize())
+            )
+            rows.append(
+                (f"draw {kind} fp16 {name}", f"{seconds * 1e3:.2f} ms", f"{out.nbytes / seconds / 1e12:.2f} GB/ms")
+            )
+        del out
+    built = harness.build(harness.FIXTURES / "entries.cu")
+    record, _ = harness.recorded(built.path, entry="kernelgate_run", dims=LARGE, cubins=built.cubins)
+    layout, slots = record.layout, 400
+    view = harness.arena().tensor(layout, layout.tensors[2], slots).view(xp.uint16)
+    bands = [harness.arena().raw(first, last, layout, slots) for first, last in layout.guards]
+
+    def poison() -> None:
+        view[...] = 0x7E01
+        device.synchronize()
+
+    def guard() -> None:
+        for band in bands:
+            band[...] = 0x5A
+        device.synchronize()
+
+    def guards_hold() -> bool:
+        return not any(bool((band != 0x5A).any()) for band in bands)
+
+    for name, act in (("poison 400 outputs of 1024^2", poison), ("lay guards", guard), ("check guards", guards_hold)):
+        act()
+        seconds, _ = timed(act)
+        rows.append((name, f"{seconds * 1e3:.2f} ms", ""))
+    device.release_scratch()
+    energy = device.energy_mj()
+    rows.append(("clocks", device.clocks(), f"energy {energy} mJ"))
+    table("The judge's device", ("what", "took", ""), rows)
+
+
+def launcher_table() -> None:
+    rows: list[tuple[object, ...]] = []
+    starts, attaches, detaches = [], [], []
+    for _ in range(5):
+        launcher = None
+
+        def ready() -> object:
+            launcher = harness.start()
+            launcher.ask(Detach(), limit_s=harness.LIMIT_S)
+            return launcher
+
+        seconds, launcher = timed(ready)
+        starts.append(seconds)
+        attaches.append(timed(lambda held=launcher: held.ask(Attach(), limit_s=harness.LIMIT_S))[0])
+        detaches.append(timed(lambda held=launcher: held.ask(Detach(), limit_s=harness.LIMIT_S))[0])
+        launcher.close()  # type: ignore[attr-defined]
+    for name, values in (("start to first answer", starts), ("attach", attaches), ("detach", detaches)):
+        rows.append(
+            (name, f"{statistics.median(values) * 1e3:.1f} ms", f"{min(values) * 1e3:.1f} to {max(values) * 1e3:.1f}")
+        )
+    table("The launcher", ("what", "median", "range, ms"), rows)
+
+
+def burst_table(programs: dict[str, tuple[object, object]]) -> None:
+    rows = []
+    for name, (record, said) in programs.items():
+        slots = harness.arena().bytes // record.layout.slot_bytes  # type: ignore[attr-defined]
+        harness.draw(record, slots)  # type: ignore[arg-type]
+        launcher = harness.attached(record, said, LARGE)  # type: ignore[arg-type]
+        for calls in (100, 1000, 4000):
+            order = [slot % slots for slot in range(calls)]
+            launcher.ask(Prepare(slots=tuple(order[:1])), limit_s=harness.LIMIT_S)
+            seconds, _ = timed(
+                lambda o=order, held=launcher: held.ask(Prepare(slots=tuple(o)), limit_s=harness.LIMIT_S)
+            )
+            reply, clock_us = launcher.go(limit_s=harness.LIMIT_S)
+            rows.append((name, len(record.nodes), calls, f"{seconds * 1e3:.1f}", f"{seconds * 1e6 / calls:.2f}",  # type: ignore[attr-defined]
+                         f"{(reply.elapsed_us or 0) / calls:.2f}", f"{clock_us / calls:.2f}"))  # fmt: skip
+        launcher.close()
+    table(
+        "Preparing a burst",
+        ("program", "nodes", "calls", "prepare ms", "us a call", "time us a call", "by the judge's clock"),
+        rows,
+    )
+
+
+def same_against_same(programs: dict[str, tuple[object, object]]) -> None:
+    rows = []
+    for name, (record, said) in programs.items():
+        slots = min(400, harness.arena().bytes // record.layout.slot_bytes)  # type: ignore[attr-defined]
+        inputs, outputs = harness.draw(record, slots)  # type: ignore[arg-type]
+        medians, last, times, seconds = [], [], [], 0.0
+        for pair in range(PAIRS):
+            began = time.perf_counter()
+            sides = [harness.start() for _ in range(2)]
+            for side in sides:
+                side.ask(Attach(), limit_s=harness.LIMIT_S)
+                harness.load(side, record, said, LARGE)  # type: ignore[arg-type]
+                harness.burst(side, list(range(slots)))
+            last = []
+            for turn in range(ROUNDS):
+                first, second = (0, 1) if (turn + pair) % 2 else (1, 0)
+                found: dict[int, list[float]] = {0: [], 1: []}
+                for which in (first, second, second, first):
+                    time_us, _ = harness.burst(sides[which], list(range(slots)))
+                    found[which].append(time_us)
+                times += found[0]
+                last.append(math.log(statistics.mean(found[0]) / statistics.mean(found[1])))
+            medians.append(statistics.median(last))
+            for side in sides:
+                side.close()
+            seconds += time.perf_counter() - began
+        error = harness.worst_error(inputs, outputs, [0, slots - 1])
+        spread = [f"{statistics.stdev(values) * 100:.3f}" for values in (last, medians)]
+        rows.append((name, f"{statistics.median(times):.2f}", slots, *spread, f"{error:.1e}", f"{seconds / PAIRS:.2f}"))
+    table(
+        f"The same code against itself ({PAIRS} pairs of fresh processes, {ROUNDS} rounds)",
+        ("program", "time us", "calls", "sd of a round %", "sd between pairs %", "relative error", "s a pair"),
+        rows,
+    )
+
+
+def power_table() -> None:
+    device, xp = harness.device(), harness.device().xp
+    a, b = (xp.empty((8192, 8192), xp.float16) for _ in range(2))
+    device.random("normal", a.reshape(1, 8192, 8192), [1])
+    device.random("normal", b.reshape(1, 8192, 8192), [2])
+    c, rows = xp.empty_like(a), []
+    started = time.perf_counter()
+    for moment in (0.02, 0.2, 0.5, 1.0, 2.0):
+        while time.perf_counter() - started < moment:
+            for _ in range(10):
+                xp.matmul(a, b, out=c)
+            device.synchronize()
+        rows.append((f"{moment:.2f} s", device.power_capped(), device.clocks()))
+    device.release_scratch()
+    table("A large GEMM without pause", ("after", "power capped", "clocks"), rows)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--tables-only", action="store_true")
+    arguments = parser.parse_args()
+    failed = 0
+    if not arguments.tables_only:
+        failed = subprocess.run(
+            [sys.executable, "-m", "pytest", "-m", "gpu", "--durations=5", str(ROOT / "tests" / "gpu")],
+            check=False,
+            cwd=ROOT,
+        ).returncode
+    seconds, _ = timed(harness.device)
+    environment = harness.device().environment()
+    print(f"\n{environment.device}, driver {environment.driver}, CUDA {environment.cuda}, {environment.libraries}")
+    print(f"the judge's device was ready in {seconds:.2f} s, its arena of 6 GiB in {timed(harness.arena)[0]:.2f} s")
+    source = harness.FIXTURES / "entries.cu"
+    build_s, built = timed(harness.build, source)
+    wmma_s, wmma = timed(lambda: harness.recorded(built.path, entry="kernelgate_run", dims=LARGE, cubins=built.cubins))
+    triton_s, triton = timed(lambda: harness.recorded(harness.FIXTURES / "tuned_gemm.py", entry="run", dims=LARGE))
+    print(
+        f"built in {build_s:.1f} s; recorded: cuda in {wmma_s:.2f} s, triton (compiled and tuned) in {triton_s:.2f} s"
+    )
+    programs = {"wmma, add, memset": wmma, "triton gemm": triton}
+    device_table()
+    launcher_table()
+    burst_table(programs)
+    same_against_same(programs)
+    power_table()
+    return failed
+
+
+if __name__ == "__main__":
+    sys.exit(main())
