@@ -43,11 +43,7 @@ def _hidden_failures(
             message = check.message or f"{check.family}: the check failed"
             reason = check.reason or Reason.WRONG_VALUES
             yield Failure(reason=reason, stage=Stage.VERIFY, message=message, case=check.case)
-    for case in report.cases:
-        for metric in case.metrics:
-            unit = units.get((case.case, metric.name), metric.unit)
-            if unit != metric.unit:
-                yield _internal(f"{case.case}: {metric.name} is in {metric.unit}, while its history is in {unit}")
+    yield from _other_units(report, units)
     if report.built_only:
         return
     if build_only:
@@ -61,6 +57,14 @@ def _hidden_failures(
         yield Failure(reason=Reason.CASE_REFUSED, stage=Stage.VERIFY, message=message)
     if not report.checks:
         yield _internal("no verification was reported")
+
+
+def _other_units(report: Report, units: Mapping[tuple[str, str], str]) -> Iterator[Failure]:
+    for case in report.cases:
+        for metric in case.metrics:
+            unit = units.get((case.case, metric.name), metric.unit)
+            if unit != metric.unit:
+                yield _internal(f"{case.case}: {metric.name} is in {metric.unit}, while its history is in {unit}")
 
 
 def _internal(message: str) -> Failure:

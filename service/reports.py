@@ -186,7 +186,7 @@ def _units(session: Session, evaluation: Evaluation) -> dict[tuple[str, str], st
 def _add_measurements(session: Session, context: Context, cases: Sequence[CaseResult], *, trusted: bool) -> None:
     evaluation = context.evaluation
     series = _series(session, evaluation)
-    for case, metric in [(case, metric) for case in cases for metric in case.metrics]:
+    for case, metric in [(each, metric) for each in cases for metric in each.metrics]:
         value, low, high = clean_json([metric.value, metric.low, metric.high])
         if value is None:
             continue

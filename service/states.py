@@ -12,6 +12,8 @@ from service.models import Attempt, Evaluation
 from service.settings import Settings
 from service.summaries import summarise_failure
 
+ENDED = frozenset(state for state, successors in SUCCESSORS.items() if not successors)
+
 
 def queue(evaluation: Evaluation, *, settings: Settings) -> None:
     """Due to be published now by who queues it; the reconciler steps in only when that didn't help."""
@@ -24,7 +26,7 @@ def move(session: Session, evaluation: Evaluation, state: State) -> None:
     if state not in SUCCESSORS[current]:
         raise ValueError(f"evaluation {evaluation.id}: {current.value} is never followed by {state.value}")
     evaluation.state = state
-    if state in {State.FINISHED, State.CANCELLED}:
+    if state in ENDED:
         evaluation.finished_at = now()
         evaluation.publish_due_at = None
         evaluation.progress = None

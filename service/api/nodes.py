@@ -1,0 +1,33 @@
+from typing import Annotated
+
+from fastapi import APIRouter, Body, status
+
+from contract.api import NodeOut
+from contract.job import NodeInfo
+from service import nodes
+from service.api import examples
+from service.api.state import PROBLEMS
+from service.auth import Reader, SettingsDep, WorkerNode
+from service.database import DatabaseDep
+from service.problems import ProblemError
+
+router = APIRouter(tags=["nodes"], responses=PROBLEMS)
+
+
+@router.get("/nodes")
+def list_nodes(database: DatabaseDep, settings: SettingsDep, principal: Reader) -> list[NodeOut]:
+    """Every node and what it does: idle, busy, offline (not heard of lately, whatever it held) or unhealthy."""
+    del principal
+    with database.read() as session:
+        return nodes.list_nodes(session, settings=settings)
+
+
+@router.put("/nodes/{name}", status_code=status.HTTP_204_NO_CONTENT)
+def see_node(
+    name: str, info: Annotated[NodeInfo, Body(examples=[examples.NODE])], database: DatabaseDep, principal: WorkerNode
+) -> None:
+    """An idle node says that it is there; a node at work says so with its heartbeats."""
+    if name != info.name:
+        raise ProblemError(422, "invalid-request", f"name: the body is node {info.name}'s", field="name")
+    with database.write() as session:
+        nodes.see_node(session, principal=principal, info=info)

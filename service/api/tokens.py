@@ -1,0 +1,33 @@
+from typing import Annotated
+
+from fastapi import APIRouter, Body, status
+
+from contract.api import TokenIn, TokenOut
+from service import tokens
+from service.api import examples
+from service.api.state import PROBLEMS
+from service.auth import Admin
+from service.database import DatabaseDep
+
+router = APIRouter(tags=["tokens"], responses=PROBLEMS)
+
+
+@router.post("/tokens", status_code=status.HTTP_201_CREATED)
+def create_token(
+    wanted: Annotated[TokenIn, Body(examples=[examples.TOKEN])], database: DatabaseDep, principal: Admin
+) -> TokenOut:
+    """Make a token. Its secret is in this answer and nowhere else."""
+    with database.write() as session:
+        return tokens.create_token(session, principal=principal, wanted=wanted)
+
+
+@router.get("/tokens")
+def list_tokens(database: DatabaseDep, principal: Admin) -> list[TokenOut]:
+    with database.read() as session:
+        return tokens.list_tokens(session, principal=principal)
+
+
+@router.delete("/tokens/{token_id}", status_code=status.HTTP_204_NO_CONTENT)
+def revoke_token(token_id: str, database: DatabaseDep, principal: Admin) -> None:
+    with database.write() as session:
+        tokens.revoke_token(session, principal=principal, token_id=token_id)

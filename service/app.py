@@ -1,0 +1,78 @@
+"""The application. `uvicorn --factory service.app:create_app` serves it with the settings of the environment."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import anyio.to_thread
+from fastapi import APIRouter, FastAPI
+from starlette.concurrency import run_in_threadpool
+
+from service import problems
+from service.api import (
+    evaluations,
+    events,
+    health,
+    nodes,
+    projects,
+    revisions,
+    sessions,
+    tokens,
+    worker,
+)
+from service.api.state import Services
+from service.auth import BEARER
+from service.database import Database, upgrade
+from service.dispatch import CeleryPublisher, Dispatcher, Publisher
+from service.limits import BodyLimit
+from service.reconciler import Reconciler
+from service.settings import Settings, settings_from_environment
+from service.store import Store
+
+API = "/api/v1"
+_ROUTERS = (projects, revisions, events, evaluations, worker, nodes, tokens, sessions)
+
+
+def create_app(settings: Settings | None = None, *, publisher: Publisher | None = None) -> FastAPI:
+    """`publisher`: who takes the messages; Celery by default."""
+    settings = settings or settings_from_environment()
+    database = Database(settings)
+    dispatcher = Dispatcher(database=database, publisher=publisher or CeleryPublisher(settings))
+    services = Services(settings=settings, database=database, store=Store(settings.store_url), dispatcher=dispatcher)
+    app = FastAPI(
+        title="Kernelgate",
+        version="1",
+        summary="Is the kernel still right, how fast is it, and did this change make it slower?",
+        lifespan=_lifespan,
+        openapi_url=f"{API}/openapi.json",
+        docs_url=f"{API}/docs",
+        redoc_url=None,
+    )
+    app.state.settings = settings
+    app.state.database = database
+    app.state.services = services
+    app.add_middleware(BodyLimit, limit=settings.max_request_bytes)
+    problems.install(app)
+    api = APIRouter(prefix=API, dependencies=[BEARER])
+    for module in _ROUTERS:
+        api.include_router(module.router)
+    app.include_router(api)
+    app.include_router(health.router)
+    return app
+
+
+@asynccontextmanager
+async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
+    services: Services = app.state.services
+    settings = services.settings
+    if settings.migrate_on_start:
+        await run_in_threadpool(upgrade, settings)
+    # As many threads as connections: a thread that waits for a connection would keep others from giving theirs back.
+    anyio.to_thread.current_default_thread_limiter().total_tokens = settings.database_pool
+    reconciler = Reconciler(database=services.database, dispatcher=services.dispatcher, settings=settings)
+    reconciler.start()
+    try:
+        yield
+    finally:
+        await run_in_threadpool(reconciler.stop)
+        await run_in_threadpool(services.dispatcher.close)
+        services.database.close()
