@@ -45,5 +45,5 @@ ENV KERNELGATE_CACHE_DIR=/var/lib/kernelgate/cache \
     NVIDIA_DRIVER_CAPABILITIES=compute,utility
 RUN mkdir /var/lib/kernelgate/cache
 HEALTHCHECK --interval=60s --timeout=20s --start-period=60s --retries=3 \
-    CMD ["celery", "--app", "worker.app", "inspect", "ping", "--timeout", "10"]
+    CMD ["sh", "-c", "celery --app worker.app inspect ping --timeout 10 --destination celery@$(hostname)"]
 CMD ["kernelgate", "worker"]

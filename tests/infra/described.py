@@ -3,9 +3,10 @@
 import re
 import types
 from enum import Enum
+from pathlib import Path
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
-from pydantic import BaseModel
+from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
@@ -33,7 +34,8 @@ def type_words(annotation: Any) -> str:
         return "table"
     if isinstance(annotation, type) and issubclass(annotation, Enum):
         return re.sub(r"(?<!^)(?=[A-Z])", " ", annotation.__name__).lower()
-    return {str: "text", int: "integer", float: "number", bool: "yes or no"}[annotation]
+    words: dict[Any, str] = {str: "text", int: "integer", float: "number", bool: "yes or no"}
+    return (words | {Path: "path", SecretStr: "secret"})[annotation]
 
 
 def default_words(field: FieldInfo) -> str:
