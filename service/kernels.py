@@ -1,0 +1,101 @@
+"""A project's kernels as the API lists them, and the order of their revisions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import sqlalchemy as sa
+from sqlmodel import Session, col, select
+
+from contract.api import KernelOut
+from contract.devices import DeviceClass
+from contract.suite import Case
+from service.importing import BASELINE_PREFIX, OVER_BASELINE
+from service.models import Kernel, Project, Revision, Series, Suite
+
+_FIRST_METRICS = ("time", "throughput", OVER_BASELINE, "of_baseline")
+# In place of None, which databases sort on either end.
+LAST = 2**31 - 1
+
+
+def series_order() -> tuple[sa.SQLColumnExpression[Any], ...]:
+    """(first-parent index, position, time, id) of a revision, None last: the order of a series on every database."""
+    return (
+        sa.func.coalesce(col(Revision.first_parent_index), LAST),
+        sa.func.coalesce(col(Revision.position), LAST),
+        col(Revision.created_at),
+        col(Revision.id),
+    )
+
+
+def kernel_outs(session: Session, project: Project) -> list[KernelOut]:
+    """The project's kernels by name, in five queries. Classes, cases and metrics are the suite's first, in its order,
+    then what else has a history."""
+    kernels = session.exec(select(Kernel).where(Kernel.project_id == project.id).order_by(Kernel.name)).all()
+    ids = [kernel.id for kernel in kernels]
+    suites = {
+        row.id: row.content
+        for row in session.exec(select(Suite).where(col(Suite.id).in_([kernel.suite_id for kernel in kernels]))).all()
+    }
+    series: dict[str, list[Series]] = {}
+    for row in session.exec(select(Series).where(col(Series.kernel_id).in_(ids)).order_by(Series.id)).all():
+        series.setdefault(row.kernel_id, []).append(row)
+    counted = sa.select(col(Revision.kernel_id), sa.func.count()).where(col(Revision.kernel_id).in_(ids))
+    counts = dict(session.execute(counted.group_by(col(Revision.kernel_id))).tuples().all())
+    newest = _newest_labels(session, ids)
+    return [
+        _kernel_out(
+            project,
+            kernel,
+            suite=suites.get(kernel.suite_id or "", {}),
+            series=series.get(kernel.id, []),
+            revisions=counts.get(kernel.id, 0),
+            newest=newest.get(kernel.id),
+        )
+        for kernel in kernels
+    ]
+
+
+def _newest_labels(session: Session, kernel_ids: Sequence[str]) -> dict[str, str]:
+    """The label of the last revision of each mainline, else of the newest revision."""
+    place = sa.func.row_number().over(
+        partition_by=col(Revision.kernel_id),
+        order_by=(col(Revision.mainline).desc(), *(part.desc() for part in series_order())),
+    )
+    ranked = sa.select(col(Revision.kernel_id), col(Revision.label), place.label("place")).where(
+        col(Revision.kernel_id).in_(kernel_ids)
+    )
+    rows = ranked.subquery()
+    return dict(session.execute(sa.select(rows.c[0], rows.c[1]).where(rows.c[2] == 1)).tuples().all())
+
+
+def _kernel_out(
+    project: Project,
+    kernel: Kernel,
+    *,
+    suite: dict[str, Any],
+    series: Sequence[Series],
+    revisions: int,
+    newest: str | None,
+) -> KernelOut:
+    metrics = {row.metric for row in series if not row.metric.startswith(BASELINE_PREFIX)}
+    first = [metric for metric in _FIRST_METRICS if metric in metrics]
+    return KernelOut(
+        project=project.slug,
+        name=kernel.name,
+        operator=kernel.operator,
+        summary=kernel.summary,
+        device_classes=tuple(
+            DeviceClass(name)
+            for name in dict.fromkeys([*suite.get("device_classes", ()), *(row.device_class for row in series)])
+        ),
+        cases=tuple(dict.fromkeys([*_case_ids(suite), *(row.case for row in series if row.case)])),
+        metrics=(*first, *sorted(metrics.difference(first))),
+        revisions=revisions,
+        newest=newest,
+    )
+
+
+def _case_ids(suite: dict[str, Any]) -> list[str]:
+    return [Case.model_validate(each).id for each in suite.get("cases", ())]
