@@ -13,8 +13,11 @@ from contract.report import Environment
 class Arena(Protocol):
     """The memory that judge and launchers share; its descriptor `fd` is inherited by launchers."""
 
-    fd: int
-    bytes: int
+    @property
+    def fd(self) -> int: ...
+
+    @property
+    def bytes(self) -> int: ...
 
     def tensor(self, layout: SlotLayout, placed: Placed, slots: int) -> Any:
         """View of one tensor in slots 0..slots-1: array of shape (slots, *shape), slot stride `layout.slot_bytes`."""
@@ -38,13 +41,26 @@ class Device(Protocol):
     baseline_device: the value of the baseline launcher's --device.
     """
 
-    xp: ModuleType
-    l2_bytes: int
-    measures_itself: bool
-    reference_dtype: Any
-    timed_kind: str
-    launcher: tuple[str, ...]
-    baseline_device: str
+    @property
+    def xp(self) -> ModuleType: ...
+
+    @property
+    def l2_bytes(self) -> int: ...
+
+    @property
+    def measures_itself(self) -> bool: ...
+
+    @property
+    def reference_dtype(self) -> Any: ...
+
+    @property
+    def timed_kind(self) -> str: ...
+
+    @property
+    def launcher(self) -> tuple[str, ...]: ...
+
+    @property
+    def baseline_device(self) -> str: ...
 
     def arena(self, size: int) -> Arena: ...
 

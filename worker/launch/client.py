@@ -22,7 +22,7 @@ from pydantic import ValidationError
 
 from contract.base import Model
 from contract.outcomes import Reason
-from worker.launch.family import descendants
+from worker.launch.family import children, descendants
 from worker.protocol import Go, LauncherReply
 
 MAX_REPLY_BYTES = 1 << 16
@@ -30,6 +30,7 @@ MAX_STDERR_BYTES = 1 << 20
 _MESSAGE_BYTES = 2000
 # Nothing of the service's or the user's environment reaches a launcher but this.
 _ENVIRONMENT = ("PATH", "HOME", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "PYTHONPATH", "TMPDIR", "VIRTUAL_ENV")
+_LIVE: set[int] = set()  # launchers of this process
 _DEVICE_PREFIXES = ("CUDA_", "NVIDIA_", "OMP_", "MKL_")
 
 
@@ -66,6 +67,7 @@ class Launcher:
             pass_fds=(arena_fd,),
             start_new_session=True,
         )
+        _LIVE.add(self._process.pid)
         with contextlib.suppress(OSError, ValueError):
             resource.prlimit(self._process.pid, resource.RLIMIT_CORE, (0, 0))
             if not trusted:
@@ -140,6 +142,8 @@ class Launcher:
         self._alive = False
         self._signal(signal.SIGKILL)
         self._process.wait()
+        _LIVE.discard(self._process.pid)
+        end_strays()
         for stream in (self._process.stdin, self._process.stdout, self._stderr):
             if stream is not None:
                 with contextlib.suppress(OSError):
@@ -209,3 +213,12 @@ def _environment() -> dict[str, str]:
     return {
         name: value for name, value in os.environ.items() if name in _ENVIRONMENT or name.startswith(_DEVICE_PREFIXES)
     }
+
+
+def end_strays() -> None:
+    """End children of this process that are no launchers: left behind by a submission's double fork."""
+    for pid in children(os.getpid()):
+        if pid not in _LIVE:
+            with contextlib.suppress(ProcessLookupError, ChildProcessError):
+                os.kill(pid, signal.SIGKILL)
+                os.waitpid(pid, 0)

@@ -120,7 +120,8 @@ class _Case:
         except AttributeError:
             return 0
         ask.argtypes, ask.restype = [ctypes.c_void_p], ctypes.c_size_t
-        return int(ask(ctypes.addressof(self.call(None))))
+        shapes = self.call(None)  # lives until it is answered
+        return int(ask(ctypes.addressof(shapes)))
 
     def call(self, slot: int | None) -> _Call:
         """One call on the slot at this address; None leaves its pointers NULL."""

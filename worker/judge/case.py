@@ -1,0 +1,183 @@
+"""What one case has shown so far, and the result that it makes."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from dataclasses import dataclass, field
+from typing import Literal
+
+from contract.layout import TensorSpec
+from contract.names import CaseId
+from contract.outcomes import Reason
+from contract.report import CaseResult, Metric
+from contract.samples import Comparison, Pair, Round
+from contract.verdicts import Judgement
+from verdict import LOOKS
+from worker.judge import metrics
+from worker.judge.bursts import Burst, Subject
+from worker.judge.faults import FaultError
+from worker.judge.plan import Plan
+from worker.judge.turns import Turn
+
+# The launcher's events and the judge's clock: how far the two log-ratios of head and base may lie apart.
+_NUMBERS: tuple[Literal[1], Literal[2], Literal[3]] = (1, 2, 3)
+_AUDIT_LEAST, _AUDIT_SIGMAS, _AUDIT_PAIRS = 1e-3, 4.0, 8
+
+
+@dataclass
+class CaseRun:
+    """One case while it is measured. Per pair: a list of rounds (head's turns, base's turns)."""
+
+    subject: Subject
+    tensors: tuple[TensorSpec, ...]
+    allowed_slowdown: float
+    seed: int
+    against_base: bool
+    base_skipped: str | None = None
+    same_artifact: bool = False
+    deterministic: bool | None = None
+    workspace_bytes: int = 0
+    plan: Plan | None = None
+    capped: bool = False
+    rounds_a_pair: int | None = None
+    rounds: list[list[tuple[list[Turn], list[Turn]]]] = field(default_factory=list)
+    first_calls: list[Burst] = field(default_factory=list)
+    baselines: dict[str, list[tuple[int, float]]] = field(default_factory=dict)
+    baseline_name: str | None = None
+    held_s: float = 0.0
+    judgement: Judgement | None = None
+    looked_at: int = 0  # processes a side at the last look
+    done: bool = False
+
+    @property
+    def case(self) -> CaseId:
+        return self.subject.case
+
+    @property
+    def pairs(self) -> tuple[Pair, ...]:
+        if not self.against_base:
+            return ()
+        return tuple(
+            Pair(rounds=tuple(Round(head=_times(head), base=_times(base)) for head, base in rounds))
+            for rounds in self.rounds
+        )
+
+    def comparison(self) -> Comparison:
+        """What the last look saw."""
+        look: Literal[1, 2, 3] | None = None
+        if self.looked_at in LOOKS:
+            look = _NUMBERS[LOOKS.index(self.looked_at)]
+        return Comparison(
+            unit="us",
+            allowed_slowdown=self.allowed_slowdown,
+            pairs=self.pairs[: self.looked_at],
+            seed=self.seed,
+            look=look,
+        )
+
+    def process_values(self, side: int) -> list[float]:
+        """Each process's one value, us: side 0 is head, 1 base."""
+        return [statistics.median(time for round_ in rounds for time in _times(round_[side])) for rounds in self.rounds]
+
+    def audit(self) -> None:
+        """Raise FaultError where the head's times can't be trusted."""
+        head = self.process_values(0)
+        operator, dims, dtype = self.subject.operator, self.subject.dims, self.subject.how.dtype
+        floor = self.subject.device.roofline_us(
+            flops=operator.flops(dims), bytes_moved=operator.bytes_moved(dims, dtype), dtype=dtype
+        )
+        if statistics.median(head) < floor:
+            raise FaultError(
+                Reason.FASTER_THAN_ROOFLINE,
+                f"{statistics.median(head):.2f} us a call; this device needs at least {floor:.2f} us for the work",
+                side="head",
+                case=self.case,
+            )
+        if not self.against_base or len(self.rounds) < _AUDIT_PAIRS or not self.subject.device.measures_itself:
+            return
+        apart = [_claimed_against_clock(rounds) for rounds in self.rounds]
+        allowed = max(_AUDIT_LEAST, _AUDIT_SIGMAS * statistics.stdev(apart) / math.sqrt(len(apart)))
+        if abs(statistics.fmean(apart)) > allowed:
+            raise FaultError(
+                Reason.CLOCKS_DISAGREE,
+                f"head / base is {math.expm1(statistics.fmean(apart)):+.2%} apart between the launchers' events and the"
+                f" judge's clock; at most {allowed:.2%} is allowed",
+                side="head",
+                case=self.case,
+            )
+
+    def result(self) -> CaseResult:
+        return CaseResult(
+            case=self.case,
+            base_skipped=self.base_skipped,
+            metrics=tuple(self._metrics()),
+            baseline=self.baseline_name,
+            pairs=self.pairs,
+            same_artifact=self.same_artifact,
+            judgement=self.judgement,
+            held_s=round(self.held_s, 4),
+        )
+
+    def _metrics(self) -> list[Metric]:
+        operator, dims = self.subject.operator, self.subject.dims
+        head = self.process_values(0)
+        time = metrics.of_processes("time", "us", head, better="lower")
+        flops = operator.flops(dims)
+        gpu = self.subject.device.measures_itself
+        found = [
+            time,
+            metrics.inverted(time, "throughput", "TFLOPS" if gpu else "GFLOPS", flops / (1e6 if gpu else 1e3)),
+        ]
+        for place, (backend, turns) in enumerate(self.baselines.items()):
+            name = "baseline_time" if place == 0 else f"{backend}_time"
+            found.append(metrics.of_processes(name, "us", [value for _, value in turns], better=None))
+            if place == 0:
+                ratios = [value / head[pair] for pair, value in turns]
+                found.append(metrics.of_processes("throughput_over_baseline", "ratio", ratios, better="higher"))
+        if self.against_base:
+            found.append(metrics.of_processes("base_time", "us", self.process_values(1)))
+        latencies = [burst.clock_us for burst in self.first_calls]
+        found.append(metrics.of_processes("first_call_latency", "us", latencies, better="lower"))
+        found.append(metrics.plain("workspace_bytes", "B", self.workspace_bytes, better="lower"))
+        if self.deterministic is not None:
+            found.append(metrics.plain("deterministic", "bool", float(self.deterministic)))
+        found.extend(self._device_metrics())
+        found.append(metrics.plain("held_s", "s", round(self.held_s, 4)))
+        return found
+
+    def _device_metrics(self) -> list[Metric]:
+        turns = [turn for rounds in self.rounds for head, _ in rounds for turn in head]
+        found = []
+        for key, name, unit in (
+            ("sm_clock_mhz", "sm_clock", "MHz"),
+            ("power_w", "power", "W"),
+            ("temperature_c", "temperature", "C"),
+            ("cpu_clock_mhz", "cpu_clock", "MHz"),
+        ):
+            values = [float(turn.clocks[key]) for turn in turns if key in turn.clocks]
+            if values:
+                found.append(metrics.plain(name, unit, statistics.median(values)))
+        energies = [turn.energy_mj_a_call for turn in turns if turn.energy_mj_a_call]
+        if energies:
+            found.append(metrics.of_processes("energy_per_call", "mJ", energies, better="lower"))
+        return found
+
+
+def _times(turns: list[Turn]) -> tuple[float, ...]:
+    return tuple(burst.time_us for turn in turns for burst in turn.bursts)
+
+
+def _claimed_against_clock(rounds: list[tuple[list[Turn], list[Turn]]]) -> float:
+    """One pair: ln(head/base) by events less ln(head/base) by the judge's clock, the median over its rounds."""
+    return statistics.median(
+        math.log(_mean(head, claimed=True) / _mean(base, claimed=True))
+        - math.log(_mean(head, claimed=False) / _mean(base, claimed=False))
+        for head, base in rounds
+    )
+
+
+def _mean(turns: list[Turn], *, claimed: bool) -> float:
+    return statistics.fmean(
+        burst.time_us if claimed else burst.clock_time_us for turn in turns for burst in turn.bursts
+    )
