@@ -33,7 +33,8 @@ def decimals(value: float, low: float | None, high: float | None) -> int:
     Without an interval four significant digits are shown.
     """
     if low is not None and high is not None and math.isfinite(high - low) and high > low:
-        return max(0, min(6, -math.floor(math.log10((high - low) / 2))))
+        one_digit = float(f"{(high - low) / 2:.0e}")
+        return max(0, min(6, -math.floor(math.log10(one_digit))))
     if value == 0 or not math.isfinite(value):
         return 0
     return max(0, min(6, 3 - math.floor(math.log10(abs(value)))))
