@@ -33,6 +33,7 @@ class History:
     baselines: dict[str, tuple[str, dict[str, float]]]
     bases: dict[str, str]
     notes: dict[str, str]
+    units: dict[str, str]
 
     @property
     def cases(self) -> list[str]:
@@ -65,7 +66,7 @@ def read(text: str) -> tuple[str, list[History]]:
     histories: dict[tuple[str, str], History] = {}
     for row in rows:
         key = (row["kernel"], row["device_class"])
-        history = histories.setdefault(key, History(*key, values={}, baselines={}, bases={}, notes={}))
+        history = histories.setdefault(key, History(*key, values={}, baselines={}, bases={}, notes={}, units={}))
         _add(history, row)
     return source, list(histories.values())
 
@@ -74,6 +75,7 @@ def _add(history: History, row: dict[str, str]) -> None:
     if not row["case"]:
         return  # a property of the revision, such as its shared memory
     case, label, value = row["case"], row["label"], float(row["value"])
+    history.units[row["metric"]] = row["unit"]
     if row["note"].startswith("baseline"):
         history.baselines.setdefault(case, (label, {}))[1][row["metric"]] = value
         return
@@ -107,7 +109,8 @@ def _list(history: History) -> str:
         share = _share(history.of_baseline(case, label))
         change = "" if ratio is None else ratio_in_words(ratio)
         rows.append([label, f"{own['throughput']:.1f}", share, base, change, history.notes.get(label, "")])
-    written = _markdown(["revision", "TFLOPS", "of the baseline", "base", "against it", "what changed"], rows)
+    header = ["revision", history.units["throughput"], "of the baseline", "base", "against it", "what changed"]
+    written = _markdown(header, rows)
     if len(rows) > FOLDED_ROWS:
         written = f"<details><summary>{len(rows)} revisions of one case</summary>\n\n{written}\n\n</details>"
     return f"Case {case_name(case)}; baseline {_baseline(history, case)}.\n\n{written}"
@@ -119,9 +122,8 @@ def _share(value: float | None) -> str:
 
 def _baseline(history: History, case: str) -> str:
     label, values = history.baselines.get(case, ("", {}))
-    if "throughput" in values:
-        return f"{label}, {values['throughput']:.4g} TFLOPS"
-    return f"{label}, {values['time']:.4g} ms" if "time" in values else ""
+    metric = next((name for name in ("throughput", "time") if name in values), None)
+    return f"{label}, {values[metric]:.4g} {history.units[metric]}" if metric else ""
 
 
 def _markdown(header: list[str], rows: Iterable[list[str]]) -> str:

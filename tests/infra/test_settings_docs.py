@@ -13,14 +13,14 @@ ROOT = Path(__file__).parents[2]
 TABLES = tables_by_heading((ROOT / "docs/operations.md").read_text())
 
 
-def _variable(name: str, field: FieldInfo) -> str:
+def variable_of(name: str, field: FieldInfo) -> str:
     alias = field.validation_alias
     if isinstance(alias, AliasChoices):
         alias = alias.choices[0]
     return str(alias or f"KERNELGATE_{name.upper()}")
 
 
-def _default(field: FieldInfo) -> str | None:
+def default_of(field: FieldInfo) -> str | None:
     """None for what is found out where it runs."""
     if field.default_factory is not None:
         return None
@@ -35,12 +35,12 @@ def _default(field: FieldInfo) -> str | None:
 @pytest.mark.parametrize(
     ("heading", "settings"), [("Settings of the service", Settings), ("Settings of a worker", WorkerSettings)]
 )
-def test_every_setting_stands_in_its_table_with_type_and_default(heading, settings):
+def test_every_setting_stands_in_its_table_with_type_anddefault_of(heading, settings):
     rows = TABLES[heading]
     fields = settings.model_fields
-    assert [row[0].strip("`") for row in rows] == [_variable(name, field) for name, field in fields.items()]
+    assert [row[0].strip("`") for row in rows] == [variable_of(name, field) for name, field in fields.items()]
     assert [row[1] for row in rows] == [type_words(field.annotation) for field in fields.values()]
-    expected = {_variable(name, field): _default(field) for name, field in fields.items()}
+    expected = {variable_of(name, field): default_of(field) for name, field in fields.items()}
     written = {row[0].strip("`"): row[2] for row in rows}
     assert {name: written[name] for name, value in expected.items() if value is not None} == {
         name: value for name, value in expected.items() if value is not None
