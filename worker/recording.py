@@ -101,7 +101,9 @@ def record_side(
             for digest in cubins_of(record)
         },
     )
-    return RecordedSide(artifact=artifact, records=found, digest=_digest(side, found), cached=not missing)
+    return RecordedSide(
+        artifact=artifact, records=found, digest=_digest(side, found, artifact.cubins), cached=not missing
+    )
 
 
 def cubins_of(record: LaunchRecord) -> set[str]:
@@ -244,7 +246,15 @@ def _cached(cache: Cache, key: str, into: Path, *, case: str) -> LaunchRecord | 
     return record
 
 
-def _digest(side: BuiltSide, records: dict[str, LaunchRecord]) -> str:
-    """Of what runs on a GPU: cubins (named in the records by digest), launch records, toolchain."""
+def _digest(side: BuiltSide, records: dict[str, LaunchRecord], cubins: dict[str, str]) -> str:
+    """Of what runs on a GPU: cubins, launch records, toolchain; without the names that a compiler makes up."""
     parts = {f"case {case_id}": record.model_dump_json() for case_id, record in sorted(records.items())}
+    for digest, file in cubins.items():
+        code = Path(file).read_bytes()
+        for name in side.built.made_up_names:
+            code = code.replace(name.encode(), b"0" * len(name))
+        plain = hashlib.sha256(code).hexdigest()
+        parts = {case: text.replace(digest, plain) for case, text in parts.items()}
+    for name in side.built.made_up_names:
+        parts = {case: text.replace(name, "0" * len(name)) for case, text in parts.items()}
     return key_of(**parts, **side.built.toolchain)

@@ -40,7 +40,7 @@ class ToolchainMissing(Exception):  # noqa: N818
 class Built(Model):
     """What a build leaves in its folder; names are those of files there.
 
-    `threads`: threads a block by function, where they are fixed at compile time (Triton).
+    `made_up_names`: parts of names that differ from folder to folder, and that no comparison may see.
     """
 
     language: Language
@@ -49,7 +49,7 @@ class Built(Model):
     source: str | None = None
     cubins: dict[Digest, str] = {}
     statics: tuple[FunctionStatics, ...] = ()
-    threads: dict[str, int] = {}
+    made_up_names: tuple[str, ...] = ()
     toolchain: dict[str, str] = {}
     log: str = ""
 

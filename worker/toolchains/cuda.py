@@ -83,6 +83,7 @@ class CudaToolchain:
             entry=manifest.entry_point,
             library=library.name,
             cubins=cubins,
+            made_up_names=_made_up_names(kept),
             statics=statics,
             toolchain=self.versions(),
             log=log,
@@ -103,6 +104,12 @@ def _collect(kept: Path, *, library: Path, out: Path) -> dict[str, str]:
         cubins[digest] = f"{digest}.cubin"
         shutil.copyfile(file, out / cubins[digest])
     return cubins
+
+
+def _made_up_names(kept: Path) -> tuple[str, ...]:
+    """What nvcc puts into the names of static functions: a hash of the folder that it was called in."""
+    names = (file.read_text(errors="replace").strip() for file in sorted(kept.glob("*.module_id")))
+    return tuple(name for name in names if 8 < len(name) < 300)
 
 
 def _statics(cubins: dict[str, str], folder: Path, architecture: str) -> tuple[FunctionStatics, ...]:

@@ -123,7 +123,7 @@ class _Collector:
                 return [float("inf")] * 3
             kept = dict(collector.functions)
             try:
-                kernel = tuner.fn.run(*args, **{**meta, **config.all_kwargs()}, warmup=True)
+                kernel = tuner.fn.run(*args, **{**meta, **config.all_kwargs()})
             except (OutOfResources, CompileTimeAssertionFailure, PTXASError):
                 return [float("inf")] * 3
             finally:
@@ -178,14 +178,16 @@ def compile_all(job: CompileJob) -> CompileResult:
             case_id = case.case
             _call(entry, job, case)
     except Exception as error:  # noqa: BLE001 - whatever the submission raises is its compile error
-        return CompileResult(error=f"{case_id}: {_last_words(error)}")
+        return CompileResult(error=f"{case_id}: {_last_words(error, Path(job.source))}")
     return CompileResult(functions=tuple(collector.functions.values()))
 
 
-def _last_words(error: BaseException) -> str:
-    """The error, and where in the submission it arose."""
-    lines = traceback.format_exception(error)
-    return "".join(lines)[-6000:]
+def _last_words(error: BaseException, source: Path) -> str:
+    """The error, and where in the submission it arose; the frames between are Triton's and this program's."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename) == source]
+    places = [f"{source.name}:{frame.lineno} in {frame.name}: {frame.line}" for frame in frames]
+    said = "".join(traceback.format_exception_only(error)).strip()
+    return "\n".join([*places[-10:], said])[-6000:]
 
 
 def main() -> None:
