@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 import os
+import secrets
 import statistics
 import subprocess
 import sys
@@ -16,8 +17,23 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 os.environ["PYTHONPATH"] = os.pathsep.join((str(ROOT), os.environ.get("PYTHONPATH", "")))
 
-from tests.gpu import harness  # noqa: E402 - after the path is set
-from worker.protocol import Attach, Detach, Prepare  # noqa: E402
+from pydantic import TypeAdapter  # noqa: E402 - after the path is set
+
+from contract.devices import device_class_of  # noqa: E402
+from contract.manifest import parse_suite  # noqa: E402
+from contract.suite import Suite  # noqa: E402
+from tests.gpu import harness  # noqa: E402
+from worker.protocol import (  # noqa: E402
+    Attach,
+    Detach,
+    JudgeChecked,
+    JudgeDone,
+    JudgeJob,
+    JudgeMeasured,
+    JudgeSays,
+    Prepare,
+    Side,
+)
 
 LARGE = {"m": 1024, "n": 1024, "k": 1024}
 PAIRS, ROUNDS = 6, 6
@@ -182,6 +198,90 @@ def power_table() -> None:
     table("A large GEMM without pause", ("after", "power capped", "clocks"), rows)
 
 
+def evaluation_tables() -> None:
+    """Two revisions of each shipped GPU kernel, judged for real: verified, measured against each other and the library."""
+    hgemm = _suite("hgemm", cases=1, verify_cases=2)
+    built = {label: harness.build(ROOT / "kernels" / "hgemm" / label / "hgemm.cu") for label in ("v1_tiled", "v2_wmma")}
+    sides = {
+        label: harness.side(label, library.path, entry="kernelgate_run", suite=hgemm, cubins=library.cubins)
+        for label, library in built.items()
+    }
+    _evaluate("hgemm v2 against v1", hgemm, sides["v2_wmma"], sides["v1_tiled"])
+    _evaluate("hgemm v2 against a copy of itself", hgemm, sides["v2_wmma"], sides["v2_wmma"])
+    attention = _suite("attention_prefill", cases=2, verify_cases=3)
+    sides = {
+        label: harness.side(
+            label,
+            ROOT / "kernels" / "attention_prefill" / label / "kernel.py",
+            entry="run",
+            suite=attention,
+            cubins=None,
+        )
+        for label in ("v0_online_softmax", "v2_exp2")
+    }
+    _evaluate("attention_prefill v2 against v0", attention, sides["v2_exp2"], sides["v0_online_softmax"])
+
+
+def _suite(kernel: str, *, cases: int, verify_cases: int) -> Suite:
+    suite = parse_suite((ROOT / "kernels" / kernel / "suite.toml").read_text(encoding="utf-8"))
+    return suite.model_copy(
+        update={
+            "cases": suite.cases[:cases],
+            "verify_cases": suite.verify_cases[:verify_cases],
+            "allowances": (),
+            "predictions": (),
+        }
+    )
+
+
+def _evaluate(title: str, suite: Suite, head: Side, base: Side) -> None:
+    if base.artifact_digest == head.artifact_digest:  # a copy: else there would be nothing to measure
+        base = base.model_copy(update={"label": "copy", "artifact_digest": "0" * 64})
+    job = JudgeJob(
+        device_class=device_class_of(harness.device().environment().device) or suite.device_classes[0],
+        suite=suite,
+        head=head,
+        base=base,
+        seed=secrets.randbits(63),
+    )
+    started = time.perf_counter()
+    done = subprocess.run(
+        [sys.executable, "-m", "worker.judge"], input=job.model_dump_json(), capture_output=True, text=True, check=False
+    )
+    seconds = time.perf_counter() - started
+    says: TypeAdapter[JudgeSays] = TypeAdapter(JudgeSays)
+    said = [says.validate_json(line) for line in done.stdout.splitlines()]
+    checks = [line.check for line in said if isinstance(line, JudgeChecked)]
+    rows = []
+    for line in said:
+        if not isinstance(line, JudgeMeasured):
+            continue
+        values = {metric.name: metric.value for metric in line.result.metrics}
+        judged = line.result.judgement
+        rows.append(
+            (
+                line.result.case,
+                *(f"{values[name]:.2f}" if name in values else "" for name in ("time", "base_time", "baseline_time")),
+                f"{values.get('throughput_over_baseline', math.nan):.3f}",
+                f"{judged.ratio:.4f}" if judged and judged.ratio else "",
+                judged.verdict if judged else "",
+                len(line.result.pairs),
+                f"{values['held_s']:.1f}",
+            )
+        )
+    passed = sum(check.passed for check in checks)
+    worst = max((check.of_bound or 0.0 for check in checks), default=math.nan)
+    table(
+        f"{title}: {passed} of {len(checks)} checks passed, worst {worst:.2f} of its bound; {seconds:.1f} s in all",
+        ("case", "us", "base us", "library us", "of library", "ratio", "verdict", "pairs", "held s"),
+        rows,
+    )
+    last = said[-1] if said else None
+    if not isinstance(last, JudgeDone) or last.failure:
+        print(last, done.stderr[-2000:])
+        raise SystemExit(1)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tables-only", action="store_true")
@@ -210,6 +310,8 @@ def main() -> int:
     burst_table(programs)
     same_against_same(programs)
     power_table()
+    harness.arena().close()
+    evaluation_tables()
     return failed
 
 

@@ -17,10 +17,12 @@ from pydantic import TypeAdapter
 
 from contract.layout import Role
 from contract.record import LaunchRecord
+from contract.suite import Suite
 from worker.judge.device_cuda import CudaArena, CudaDevice
 from worker.launch.client import Launcher
 from worker.protocol import (
     Attach,
+    GpuArtifact,
     Load,
     Prepare,
     RecordCase,
@@ -28,6 +30,7 @@ from worker.protocol import (
     RecorderSays,
     RecordFailed,
     RecordJob,
+    Side,
 )
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -86,15 +89,14 @@ def build(source: Path, *flags: str) -> Library:
     return Library(path=library, cubins=cubins)
 
 
-def record(
-    source: Path,
-    *,
-    entry: str,
-    dims: dict[str, int],
-    operator: str = "gemm",
-    cubins: dict[str, str] | None = None,
-) -> Recorded | RecordFailed:
-    """What the recorder says last. Without `cubins` the source is a Triton module."""
+def case_id(dims: dict[str, int]) -> str:
+    return ",".join(f"{name}={value}" for name, value in dims.items())
+
+
+def record_all(
+    source: Path, *, entry: str, cases: list[dict[str, int]], operator: str, cubins: dict[str, str] | None
+) -> list[Recorded | RecordFailed]:
+    """What the recorder says of each case. Without `cubins` the source is a Triton module."""
     out = Path(tempfile.mkdtemp(dir=room()))
     job = RecordJob(
         language="triton" if cubins is None else "cuda",
@@ -102,7 +104,7 @@ def record(
         entry=entry,
         operator=operator,
         dtype="fp16",
-        cases=(RecordCase(case=",".join(f"{name}={value}" for name, value in dims.items()), dims=dims),),
+        cases=tuple(RecordCase(case=case_id(dims), dims=dims) for dims in cases),
         cubins=cubins or {},
         out_dir=str(out),
     )
@@ -116,16 +118,42 @@ def record(
         cwd=out,
         check=False,
     )
-    lines = [_SAYS.validate_json(line) for line in done.stdout.splitlines()]
-    if not lines or not isinstance(lines[-1], Recorded | RecordFailed):
+    said = [_SAYS.validate_json(line) for line in done.stdout.splitlines()]
+    ended = [line for line in said if isinstance(line, Recorded | RecordFailed)]
+    if len(ended) < len(cases) and not any(isinstance(line, RecordFailed) for line in ended):
         raise AssertionError(f"the recorder ended with {done.returncode}: {done.stdout} {done.stderr[-2000:]}")
-    return lines[-1]
+    return ended
+
+
+def record(
+    source: Path,
+    *,
+    entry: str,
+    dims: dict[str, int],
+    operator: str = "gemm",
+    cubins: dict[str, str] | None = None,
+) -> Recorded | RecordFailed:
+    return record_all(source, entry=entry, cases=[dims], operator=operator, cubins=cubins)[0]
 
 
 def recorded(source: Path, **how: Any) -> tuple[LaunchRecord, Recorded]:
     said = record(source, **how)
     assert isinstance(said, Recorded), said
     return LaunchRecord.model_validate_json(Path(said.record).read_bytes()), said
+
+
+def side(label: str, source: Path, *, entry: str, suite: Suite, cubins: dict[str, str] | None) -> Side:
+    """A revision for the judge: recorded for all cases of the suite."""
+    cases = [case.dims for case in (*suite.cases, *suite.verify_cases)]
+    said = record_all(source, entry=entry, cases=cases, operator=suite.operator, cubins=cubins)
+    refused = [line for line in said if isinstance(line, RecordFailed)]
+    assert not refused, refused
+    done = [line for line in said if isinstance(line, Recorded)]
+    artifact = GpuArtifact(
+        records={line.case: line.record for line in done},
+        cubins={digest: path for line in done for digest, path in line.cubins.items()},
+    )
+    return Side(label=label, artifact_digest=hashlib.sha256(label.encode()).hexdigest(), artifact=artifact)
 
 
 def start() -> Launcher:
