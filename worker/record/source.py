@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -12,9 +12,6 @@ from worker.record.raw import Window
 
 Tensors = tuple[TensorSpec, ...]
 Dims = Mapping[str, int]
-
-# The first slot is aligned no better than any slot of the arena is, so that host code which asks sees what it will get.
-_FIRST_SLOT = ALIGNMENT
 
 
 class Source(Protocol):
@@ -39,11 +36,13 @@ class Source(Protocol):
         """Where the cubin lies; written into `out_dir` if it lay nowhere yet."""
 
 
-def scratch_windows(layout: SlotLayout, allocate: Any) -> tuple[Window, Window]:
-    """Two slots beside each other. The gap makes their distance no multiple of a large power of two."""
-    gap = 3 * ALIGNMENT
-    total = _FIRST_SLOT + 2 * layout.slot_bytes + gap + ALIGNMENT
-    address = allocate(total)
-    first = -(-address // ALIGNMENT) * ALIGNMENT + _FIRST_SLOT
-    second = first + layout.slot_bytes + gap
+def scratch_windows(layout: SlotLayout, allocate: Callable[[int], int]) -> tuple[Window, Window]:
+    """Two slots beside each other, both at odd multiples of ALIGNMENT.
+
+    Host code that asks sees the alignment that every slot of the arena has, and no better one.
+    """
+    step = 2 * ALIGNMENT
+    address = allocate(2 * layout.slot_bytes + 3 * step)
+    first = -(-address // step) * step + ALIGNMENT
+    second = -(-(first + layout.slot_bytes) // step) * step + ALIGNMENT
     return Window(first, layout.slot_bytes), Window(second, layout.slot_bytes)
