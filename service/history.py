@@ -123,14 +123,12 @@ def _points_query(kernel: Kernel, *, device_class: DeviceClass, case_id: str, me
     base, share, beside = aliased(Revision), aliased(Measurement), aliased(Measurement)
     value, compared, evaluation = col(Measurement.value), Comparison, Evaluation
 
-    def measured(what: type[Measurement], *metrics: str) -> sa.ColumnElement[bool]:
-        """`what` is the evaluation's value of the first of these metrics that the case has a series of."""
+    def measured(what: type[Measurement], metric: str) -> sa.ColumnElement[bool]:
+        """`what` is the evaluation's value of `metric` in this case."""
         series = (
             sa.select(col(Series.id))
             .where(col(Series.kernel_id) == kernel.id, col(Series.device_class) == device_class)
-            .where(col(Series.case) == case_id, col(Series.metric).in_(metrics))
-            .order_by(sa.case({name: place for place, name in enumerate(metrics)}, value=col(Series.metric)))
-            .limit(1)
+            .where(col(Series.case) == case_id, col(Series.metric) == metric)
             .scalar_subquery()
         )
         return sa.and_(
@@ -169,7 +167,7 @@ def _points_query(kernel: Kernel, *, device_class: DeviceClass, case_id: str, me
         .outerjoin(Measurement, measured(Measurement, metric))
         .outerjoin(compared, of_case)
         .outerjoin(base, col(base.id) == col(evaluation.base_id))
-        .outerjoin(share, measured(share, OVER_BASELINE, "of_baseline"))
+        .outerjoin(share, measured(share, OVER_BASELINE))
         .outerjoin(beside, measured(beside, BASELINE_PREFIX + metric))
         .where(newest.c.place == 1)
         .where(sa.or_(value.is_not(None), col(evaluation.outcome).in_(_SHOWN_WITHOUT_VALUE)))
@@ -204,6 +202,7 @@ def _check_known(
             raise ProblemError(
                 404,
                 "unknown-series",
-                f"{kernel.name} has no {column.replace('_', ' ')} {asked!r} (it has {'; '.join(names) or 'none yet'})",
+                f"{kernel.name} has no {column.replace('_', ' ')} {str(asked)!r}"
+                f" (it has {'; '.join(names) or 'none yet'})",
                 field=column,
             )

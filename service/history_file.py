@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import math
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Annotated, Any
@@ -24,6 +25,7 @@ BETTER: dict[str, str] = {**JUDGED, "of_baseline": "higher"}
 _TIME_US = {"ns": 1e-3, "us": 1.0, "ms": 1e3, "s": 1e6}
 _FLOPS = {"GFLOPS": 1e9, "TFLOPS": 1e12, "PFLOPS": 1e15}
 _RATIOS = frozenset({"1", "ratio"})
+_OF_BASELINE = re.compile(r"baseline\b")
 MAX_ROWS = 50_000
 _MAX_NOTE = 2000
 
@@ -43,18 +45,14 @@ class Value:
 
 @dataclass
 class Line:
-    """One kernel's history on one device class. `values` by (label, case, metric), `baselines` by (case, metric); both
-    in the order of the file. `bases`: what each revision was measured against."""
+    """One kernel's history on one device class, in the order of the file. `values`: label -> (case, metric) -> value;
+    `baselines`: case -> metric -> value. `bases`: what each revision was measured against."""
 
     kernel: str
     device_class: str
-    values: dict[tuple[str, str, str], Value] = field(default_factory=dict)
-    baselines: dict[tuple[str, str], Value] = field(default_factory=dict)
+    values: dict[str, dict[tuple[str, str], Value]] = field(default_factory=dict)
+    baselines: dict[str, dict[str, Value]] = field(default_factory=dict)
     bases: dict[str, str] = field(default_factory=dict)
-
-    @property
-    def labels(self) -> list[str]:
-        return list(dict.fromkeys(label for label, _, _ in self.values))
 
 
 def parse(text: str) -> list[Line]:
@@ -70,7 +68,7 @@ def parse(text: str) -> list[Line]:
     names = [name.strip() for name in header]
     for name in names:
         if name not in COLUMNS:
-            raise _bad(first, name, f"is not a column; allowed are {','.join(COLUMNS)}")
+            raise _bad(first, name, f"no such column; allowed are {','.join(COLUMNS)}")
     for name in COLUMNS:
         if names.count(name) != 1:
             raise _bad(first, name, f"must be there once; the columns are {','.join(COLUMNS)}")
@@ -129,10 +127,10 @@ def _add(
     known = units.setdefault((history.kernel, history.device_class, value.case, value.metric), value)
     if known.unit != value.unit:
         raise _bad(number, "unit", f"{value.unit!r}, but {known.unit!r} in line {known.line}; a metric has one unit")
-    if value.note.startswith("baseline"):
-        twice = history.baselines.setdefault((value.case, value.metric), value)
+    if _OF_BASELINE.match(value.note):
+        twice = history.baselines.setdefault(value.case, {}).setdefault(value.metric, value)
     else:
-        twice = history.values.setdefault((value.label, value.case, value.metric), value)
+        twice = history.values.setdefault(value.label, {}).setdefault((value.case, value.metric), value)
         _note_base(history, number, label=value.label, base=row["base"])
     if twice is not value:
         raise _bad(number, "metric", f"{value.metric} of {value.label} on this case is in line {twice.line} already")
@@ -161,7 +159,7 @@ def _note_base(history: Line, number: int, *, label: str, base: str) -> None:
     known = history.bases.setdefault(label, base)
     if known != base:
         raise _bad(number, "base", f"{base!r}, but {known!r} above; a revision has one base")
-    if base not in history.labels:
+    if base not in history.values:
         raise _bad(
             number, "base", f"{base!r} is no revision of {history.kernel} on {history.device_class} above this line"
         )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, cast
 
 from sqlmodel import Session, col, select
@@ -65,7 +65,7 @@ def import_history(session: Session, *, project: Project, csv: str, provenance: 
         kernels=tuple(by_kernel),
         revisions=revisions,
         added=added,
-        metrics=sum(len(line.values) + len(line.baselines) for line in lines),
+        metrics=sum(len(of) for line in lines for group in (line.values, line.baselines) for of in group.values()),
     )
 
 
@@ -92,7 +92,7 @@ def _revisions(
     found: dict[str, Revision] = {}
     new = 0
     for line in lines:
-        for label in line.labels:
+        for label in line.values:
             if label in found:
                 continue
             revision = known.get(prefix + label)
@@ -118,8 +118,8 @@ def _revisions(
 def _summary(line: Line, label: str) -> str:
     """The note beside the value that the revision is judged by."""
     for metric in JUDGED:
-        for (owner, _, name), value in line.values.items():
-            if owner == label and name == metric and value.note:
+        for (_, name), value in line.values[label].items():
+            if name == metric and value.note:
                 return value.note
     return ""
 
@@ -138,10 +138,7 @@ def _store(
     series: dict[tuple[str, str, str], Series],
     source: _Source,
 ) -> None:
-    evaluations = {
-        label: _evaluation(session, kernel=kernel, line=line, label=label, revisions=revisions) for label in line.labels
-    }
-    session.flush()
+    evaluations = _evaluations(session, kernel=kernel, line=line, revisions=revisions)
     ids = [evaluation.id for evaluation in evaluations.values()]
     stored = {
         (row.evaluation_id, row.series_id): row.value
@@ -152,7 +149,8 @@ def _store(
             select(Comparison.evaluation_id, Comparison.case).where(col(Comparison.evaluation_id).in_(ids))
         ).all()
     )
-    for value in (*line.values.values(), *_of_baselines(line)):
+    own = [value for of in line.values.values() for value in of.values()]
+    for value in (*own, *_of_baselines(line)):
         row = _series(session, kernel=kernel, line=line, value=value, series=series)
         evaluation = evaluations[value.label]
         known = stored.get((evaluation.id, row.id))
@@ -180,49 +178,63 @@ def _store(
             if (evaluation.id, comparison.case) not in compared
         ]
         session.add_all(fresh)
-        if any(comparison.verdict == Verdict.SLOWER for comparison in fresh):
-            evaluation.outcome = Outcome.SLOWER
+        verdicts = {comparison.verdict for comparison in fresh}
+        for verdict, outcome in ((Verdict.SLOWER, Outcome.SLOWER), (Verdict.INCONCLUSIVE, Outcome.INCONCLUSIVE)):
+            if verdict in verdicts and evaluation.outcome != Outcome.SLOWER:
+                evaluation.outcome = outcome
     session.flush()
 
 
-def _evaluation(
-    session: Session, *, kernel: Kernel, line: Line, label: str, revisions: Mapping[str, Revision]
-) -> Evaluation:
-    base = revisions[line.bases[label]] if label in line.bases else None
-    base_key = base.id if base else ""
-    known = session.exec(
-        select(Evaluation).where(
-            Evaluation.revision_id == revisions[label].id,
-            Evaluation.device_class == line.device_class,
-            Evaluation.base_key == base_key,
-            Evaluation.origin == _IMPORTED,
-        )
-    ).first()
-    if known is not None:
-        return known
+def _evaluations(
+    session: Session, *, kernel: Kernel, line: Line, revisions: Mapping[str, Revision]
+) -> dict[str, Evaluation]:
+    """Each label's evaluation on the line's class against its base; those that are missing are made."""
+    known = {
+        (row.revision_id, row.base_key): row
+        for row in session.exec(
+            select(Evaluation).where(
+                Evaluation.kernel_id == kernel.id,
+                Evaluation.device_class == line.device_class,
+                Evaluation.origin == _IMPORTED,
+            )
+        ).all()
+    }
     moment = now()
+    found: dict[str, Evaluation] = {}
+    for label in line.values:
+        revision = revisions[label]
+        base = revisions[line.bases[label]] if label in line.bases else None
+        base_key = base.id if base else ""
+        evaluation = known.get((revision.id, base_key))
+        if evaluation is None:
+            evaluation = Evaluation(
+                kernel_id=kernel.id,
+                revision_id=revision.id,
+                base_id=base.id if base else None,
+                base_key=base_key,
+                device_class=line.device_class,
+                protocol_version=_FOREIGN_PROTOCOL,
+                origin=_IMPORTED,
+                state=State.FINISHED,
+                outcome=Outcome.PASSED,
+                summary="imported: measured elsewhere, not verified here",
+                message=_other_notes(line, label, revision.summary),
+                created_at=moment,
+                finished_at=moment,
+            )
+            session.add(evaluation)
+        found[label] = evaluation
+    session.flush()
+    return found
+
+
+def _other_notes(line: Line, label: str, summary: str) -> str | None:
     notes = [
-        f"{value.metric}{f' ({value.case})' if value.case else ''}: {value.note}"
-        for (owner, _, _), value in line.values.items()
-        if owner == label and value.note and value.note != revisions[label].summary
+        f"{metric}{f' ({case})' if case else ''}: {value.note}"
+        for (case, metric), value in line.values[label].items()
+        if value.note and value.note != summary
     ]
-    evaluation = Evaluation(
-        kernel_id=kernel.id,
-        revision_id=revisions[label].id,
-        base_id=base.id if base else None,
-        base_key=base_key,
-        device_class=line.device_class,
-        protocol_version=_FOREIGN_PROTOCOL,
-        origin=_IMPORTED,
-        state=State.FINISHED,
-        outcome=Outcome.PASSED,
-        summary="imported: measured elsewhere, not verified here",
-        message="; ".join(notes) or None,
-        created_at=moment,
-        finished_at=moment,
-    )
-    session.add(evaluation)
-    return evaluation
+    return "; ".join(notes) or None
 
 
 def _series(
@@ -254,41 +266,40 @@ def _series(
 def _of_baselines(line: Line) -> list[Value]:
     """The baseline's values beside each revision on the same case, and the share of it where that can be told."""
     made: list[Value] = []
-    for label, case in dict.fromkeys((label, case) for label, case, _ in line.values):
-        beside = {metric: value for (where, metric), value in line.baselines.items() if where == case}
-        for metric, value in beside.items():
-            name = BASELINE_PREFIX + metric
-            if (label, case, name) not in line.values:
-                made.append(Value(value.line, label, case, name, value.value, value.unit, value.note))
-        own = {metric: line.values[key] for metric in JUDGED if (key := (label, case, metric)) in line.values}
-        if not own or OVER_BASELINE in own:
-            continue
-        for metric in ("throughput", "time"):
-            if metric in own and metric in beside:
-                mine, theirs = own[metric].value, beside[metric].value
-                share = mine / theirs if JUDGED[metric] == "higher" else theirs / mine
-                made.append(Value(own[metric].line, label, case, OVER_BASELINE, share, "ratio", ""))
-                break
+    for label, values in line.values.items():
+        for case in dict.fromkeys(case for case, _ in values):
+            beside = line.baselines.get(case, {})
+            for metric, value in beside.items():
+                name = BASELINE_PREFIX + metric
+                if (case, name) not in values:
+                    made.append(replace(value, label=label, metric=name))
+            if (case, OVER_BASELINE) in values:
+                continue
+            if share := values.get((case, "of_baseline")):
+                made.append(replace(share, metric=OVER_BASELINE))
+                continue
+            for metric in ("throughput", "time"):
+                own = values.get((case, metric))
+                if own and metric in beside and beside[metric].unit == own.unit:
+                    ratio = own.value / beside[metric].value
+                    speed = ratio if JUDGED[metric] == "higher" else 1.0 / ratio
+                    made.append(replace(own, metric=OVER_BASELINE, value=speed, unit="ratio"))
+                    break
     return made
 
 
 def _comparisons(line: Line, *, label: str, evaluation: Evaluation, margin: float) -> list[Comparison]:
-    cases = dict.fromkeys(case for owner, case, _ in line.values if owner == label and case)
-    base = line.bases.get(label)
+    head, base = line.values[label], line.values.get(line.bases.get(label, ""), {})
     made: list[Comparison] = []
-    for position, case in enumerate(cases):
-        names = sorted({value.label for (where, _), value in line.baselines.items() if where == case})
+    for position, case in enumerate(dict.fromkeys(case for case, _ in head if case)):
+        names = sorted({value.label for value in line.baselines.get(case, {}).values()})
         row = Comparison(
             evaluation_id=evaluation.id, position=position, case=case, baseline=", ".join(names)[:300] or None
         )
-        metric = next((name for name in JUDGED if all((who, case, name) in line.values for who in (label, base))), None)
-        if base is not None and metric is not None:
-            judged = published(
-                line.values[base, case, metric].value,
-                line.values[label, case, metric].value,
-                better=cast("Literal['lower', 'higher']", JUDGED[metric]),
-                margin=margin,
-            )
+        metric = next((name for name in JUDGED if (case, name) in head and (case, name) in base), None)
+        if metric is not None:
+            better = cast("Literal['lower', 'higher']", JUDGED[metric])
+            judged = published(base[case, metric].value, head[case, metric].value, better=better, margin=margin)
             row.verdict, row.ratio, row.reason = judged.verdict, judged.ratio, f"{metric}: {judged.reason}"
             row.measured, row.allowed_slowdown = "published", margin
         made.append(row)

@@ -42,7 +42,7 @@ def kernel_outs(session: Session, project: Project) -> list[KernelOut]:
     for row in session.exec(select(Series).where(col(Series.kernel_id).in_(ids)).order_by(Series.id)).all():
         series.setdefault(row.kernel_id, []).append(row)
     counted = sa.select(col(Revision.kernel_id), sa.func.count()).where(col(Revision.kernel_id).in_(ids))
-    counts = dict(session.execute(counted.group_by(col(Revision.kernel_id))).tuples().all())
+    counts = {row[0]: row[1] for row in session.execute(counted.group_by(col(Revision.kernel_id)))}
     newest = _newest_labels(session, ids)
     return [
         _kernel_out(
@@ -67,7 +67,7 @@ def _newest_labels(session: Session, kernel_ids: Sequence[str]) -> dict[str, str
         col(Revision.kernel_id).in_(kernel_ids)
     )
     rows = ranked.subquery()
-    return dict(session.execute(sa.select(rows.c[0], rows.c[1]).where(rows.c[2] == 1)).tuples().all())
+    return {row[0]: row[1] for row in session.execute(sa.select(rows.c[0], rows.c[1]).where(rows.c[2] == 1))}
 
 
 def _kernel_out(

@@ -3,11 +3,11 @@ import time
 
 import numpy as np
 import pytest
-from simulated import of_processes, of_values, recorded_pairs, slowed
 
 import verdict
 from contract.outcomes import Verdict
 from contract.samples import Comparison, Pair, Round
+from tests.verdict.simulated import of_processes, of_values, recorded_pairs, slowed
 
 QUIET = (0.0004, -0.0003, 0.0002, -0.0005, 0.0001, 0.0006, -0.0002, -0.0003)
 

@@ -3,11 +3,11 @@
 import math
 
 import pytest
-from simulated import of_values
 
 import verdict
 from contract.outcomes import Verdict
 from contract.samples import Comparison, Pair, Round
+from tests.verdict.simulated import of_values
 
 
 def comparison(pairs, **options):

@@ -4,11 +4,11 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from simulated import of_values, recorded_pairs, sequential
 
 import verdict
 from contract.outcomes import Verdict
 from contract.samples import Comparison
+from tests.verdict.simulated import of_values, recorded_pairs, sequential
 from verdict.evidence import gather
 
 # sd of ln(head/base) between pairs: a GEMM of 10 us, one of 100 us, power capped, copies of 2 to 18 us.

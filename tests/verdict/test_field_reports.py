@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from simulated import of_processes, of_values, sequential
 
 import verdict
 from contract.outcomes import Verdict
 from contract.samples import Comparison, Pair, Round
+from tests.verdict.simulated import of_processes, of_values, sequential
 
 
 def rounds_of(base, head):

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from simulated import RECORDED
 
 import verdict
 from contract.outcomes import Verdict
 from contract.samples import Comparison, Pair, Round
+from tests.verdict.simulated import RECORDED
 from verdict.evidence import gather
 
 
