@@ -199,7 +199,7 @@ def power_table() -> None:
 
 
 def evaluation_tables() -> None:
-    """Two revisions of each shipped GPU kernel, judged for real: verified, measured against each other and the library."""
+    """Two revisions of each shipped GPU kernel judged for real: against each other and against the library."""
     hgemm = _suite("hgemm", cases=1, verify_cases=2)
     built = {label: harness.build(ROOT / "kernels" / "hgemm" / label / "hgemm.cu") for label in ("v1_tiled", "v2_wmma")}
     sides = {

@@ -6,14 +6,16 @@ be recorded ends the process: its error is the revision's.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import cast
 
+from contract.base import Model
 from contract.layout import Dtype
 from contract.outcomes import Reason
 from contract.report import MAX_MESSAGE
-from worker.gpu.channel import Channel, private_channel
-from worker.gpu.driver import CudaError
+from worker.gpu.channel import private_channel
+from worker.gpu.driver import CudaError, open_context
 from worker.operators import OPERATORS
 from worker.protocol import RecordFailed, Recording, RecordJob
 from worker.record.raw import RefusedError
@@ -21,37 +23,40 @@ from worker.record.recorder import record_case
 from worker.record.source import Source
 
 
-def open_source(job: RecordJob) -> Source:
-    """The submission's code, loaded. Only Triton needs torch, whose import takes seconds."""
-    if job.language == "cuda":
+def loader_of(language: str) -> Callable[[RecordJob], Source]:
+    """What loads a submission's code. Only Triton needs torch, whose import takes seconds."""
+    if language == "cuda":
         from worker.record.cuda_source import CudaSource  # noqa: PLC0415
 
-        return CudaSource(Path(job.source), job.entry, job.cubins)
+        return lambda job: CudaSource(Path(job.source), job.entry, job.cubins)
     from worker.record.triton_source import TritonSource  # noqa: PLC0415
 
-    return TritonSource(Path(job.source), job.entry)
+    return lambda job: TritonSource(Path(job.source), job.entry)
 
 
-def record(job: RecordJob, channel: Channel) -> None:
+def record(job: RecordJob, load: Callable[[RecordJob], Source], say: Callable[[Model], None]) -> None:
     operator = OPERATORS[job.operator]
     source: Source | None = None
     for case in job.cases:
-        channel.send(Recording(case=case.case))
+        say(Recording(case=case.case))
         try:
-            source = source or open_source(job)
+            source = source or load(job)
             tensors = operator.tensors(case.dims, cast("Dtype", job.dtype))
-            channel.send(record_case(source, case, tensors, Path(job.out_dir)))
+            say(record_case(source, case, tensors, Path(job.out_dir)))
         except RefusedError as error:
-            channel.send(RecordFailed(case=case.case, reason=error.reason, message=str(error)[:MAX_MESSAGE]))
+            say(RecordFailed(case=case.case, reason=error.reason, message=str(error)[:MAX_MESSAGE]))
             return
         except CudaError as error:
-            channel.send(RecordFailed(case=case.case, reason=Reason.CRASHED, message=str(error)))
+            say(RecordFailed(case=case.case, reason=Reason.CRASHED, message=str(error)))
             return
 
 
 def main() -> None:
     channel = private_channel()
-    record(RecordJob.model_validate_json(channel.reader.readline()), channel)
+    job = RecordJob.model_validate_json(channel.reader.readline())
+    # What fails before a case is announced is the node's fault: no driver, no torch.
+    open_context()
+    record(job, loader_of(job.language), channel.send)
 
 
 if __name__ == "__main__":

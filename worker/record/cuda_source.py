@@ -12,7 +12,7 @@ from cuda.bindings import driver as cuda
 from contract.layout import SlotLayout
 from contract.names import Digest
 from contract.outcomes import Reason
-from worker.gpu.driver import CudaError, check, error_of, new_stream, open_context
+from worker.gpu.driver import CudaError, check, error_of, new_stream
 from worker.inspect.elf import Elf, ElfError
 from worker.record.abi import build_call
 from worker.record.raw import RefusedError, Window
@@ -23,7 +23,6 @@ _WORKSPACE_SYMBOL = "kernelgate_workspace_bytes"
 
 class CudaSource:
     def __init__(self, library: Path, entry: str, cubins: Mapping[Digest, str]) -> None:
-        open_context()
         self.stream = new_stream()
         self._scratch: Any = None
         self._cubins = dict(cubins)
