@@ -1,8 +1,8 @@
 """The Celery app and its one task. A message is only a wake-up; the database holds the truth, the lease redelivers.
 
-    celery --app worker.app worker
+    python -m worker
 
-takes everything else from the settings. Nothing here or below imports torch, CuPy or Triton: children do.
+starts it, with everything from the settings. Nothing here or below imports torch, CuPy or Triton: children do.
 """
 
 from __future__ import annotations
@@ -80,5 +80,4 @@ def _die_with_the_worker(**_: Any) -> None:
 
 def command(*, log_level: str = "INFO") -> list[str]:
     """The command line that runs this node's worker; the environment carries the settings."""
-    options = ["--without-gossip", "--without-mingle", "--loglevel", log_level]
-    return [sys.executable, "-m", "celery", "--app", "worker.app", "worker", *options]
+    return [sys.executable, "-m", "worker", "--loglevel", log_level]

@@ -31,6 +31,8 @@ def main() -> None:
     argv = options.command[1:] if options.command[:1] == ["--"] else options.command
 
     waited_for = {signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
+    for number in waited_for:  # Celery's processes ignore some, and that is inherited
+        signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_BLOCK, waited_for)
     libc = ctypes.CDLL(None, use_errno=True)
     libc.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)

@@ -1,4 +1,4 @@
-"""`python -m tests.worker.cache_hammer FOLDER NUMBER`: puts, gets and evicts beside its like; fails on a wrong entry."""
+"""`python -m tests.worker.cache_hammer FOLDER NUMBER`: puts, gets, evicts; fails on a wrong entry."""
 
 import sys
 from pathlib import Path

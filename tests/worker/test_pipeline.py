@@ -158,10 +158,9 @@ def test_a_language_that_the_device_can_not_run_is_refused(name, klass, tmp_path
 # ------------------------------------------------------------------------------------------------------ build only
 
 
-@pytest.mark.parametrize("klass", ["rtx4090", "h200", "b300"])
-def test_a_build_for_a_card_not_at_hand_ends_after_inspecting(klass, tmp_path):
+def test_a_build_for_a_card_not_at_hand_ends_after_inspecting(tmp_path):
     head = bundle("copy_cuda")
-    report = run(job(head, device_class=klass, build_only=True, suite=suite("fp16")), head, tmp_path=tmp_path)
+    report = run(job(head, device_class="b300", build_only=True, suite=suite("fp16")), head, tmp_path=tmp_path)
     assert report.failure is None
     assert report.built_only
     assert [stage.stage for stage in report.stages] == [Stage.BUILD, Stage.INSPECT]

@@ -156,7 +156,8 @@ def test_a_worker_killed_by_sigkill_leaves_no_process(tmp_path):
     from pathlib import Path
     from worker.process import *
     here = Path({str(tmp_path)!r})
-    run([{sys.executable!r}, "-c", {ESCAPE + "time.sleep(1000)"!r}], limits=Limits(seconds=100), cwd=here, env=environment(home=here))
+    run([{sys.executable!r}, "-c", {ESCAPE + "time.sleep(1000)"!r}],
+        limits=Limits(seconds=100), cwd=here, env=environment(home=here))
     """
     worker = subprocess.Popen(python(source), env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])})
     escaped = written_pid(tmp_path / "pid")
