@@ -170,9 +170,8 @@ def started(tmp_path) -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
         return processes[-1]
 
     yield start
-    for process in reversed(processes):
+    for process in reversed(processes):  # as compose does: who depends on another ends before it
         process.terminate()
-    for process in processes:
         process.wait(timeout=30)
 
 
