@@ -102,10 +102,11 @@ class _Stream:
             yield from EventSource(response).iter_sse()
 
 
-def parse_event(event: ServerSentEvent) -> Progress | None:
-    """The progress that an event carries; None for a change of state: then the evaluation is read again."""
+def parse_event(event: ServerSentEvent) -> EvaluationOut | Progress | None:
+    """What an event carries; None where this version doesn't understand it: then the evaluation is read again."""
     try:
-        return Progress.model_validate_json(event.data)
+        model = Progress if event.event == "progress" else EvaluationOut
+        return model.model_validate_json(event.data)
     except ValidationError:
         return None
 

@@ -119,7 +119,7 @@ def settle_suite(
 
 def find_suite(client: Client, project: str, kernel: str) -> Suite | None:
     try:
-        return client.get(f"/projects/{project}/suites/{kernel}", SuiteOut).suite
+        return client.get(f"/projects/{project}/kernels/{kernel}/suite", SuiteOut).suite
     except ProblemError as error:
         if error.status == 404 and error.kind != "unknown-project":
             return None
@@ -133,7 +133,7 @@ def suite_of(client: Client, evaluation: EvaluationOut) -> Suite | None:
 
 
 def push_suite(client: Client, project: str, suite: Suite) -> SuiteOut:
-    return client.put(f"/projects/{project}/suites/{suite.kernel}", SuiteOut, suite)
+    return client.put(f"/projects/{project}/kernels/{suite.kernel}/suite", SuiteOut, suite)
 
 
 def import_csv(client: Client, file: Path, *, project: str, provenance: str, margin: float) -> ImportOut:

@@ -16,7 +16,7 @@ from rich.text import Text
 import cli
 from cli.client import Client
 from cli.demo.plan import Plan, Step, plan
-from cli.demo.rows import Row, row_of, table_of
+from cli.demo.rows import NARROW, Row, row_of, table_of
 from cli.errors import CliError, Exit
 from cli.follow import follow
 from cli.local.child import Child, wait_until
@@ -32,6 +32,8 @@ from contract.names import LOCAL_PROJECT
 
 START_LIMIT_S = 90.0
 MARGIN = 0.01
+# What the demo shows is plain after 8 processes a side; 16 would double its time on a busy machine.
+MAX_PROCESSES = "8"
 
 
 @dataclass(frozen=True)
@@ -56,10 +58,12 @@ def play(root: Path | None, home: Home, *, out: Console) -> Played:
         for line in planned.left_out:
             out.print(f"left out: {line}", style="yellow")
         played = Played(tuple(_evaluate(client, planned, out)))
-        _import(client, planned, out)
+        imported = _import(client, planned, out)
     out.print()
-    out.print(table_of(played.rows))
-    _conclude(played, out)
+    # Narrower than this the terminal breaks the lines itself: better than columns without their numbers.
+    width = max(out.width, NARROW)
+    out.print(table_of(played.rows, width=width), width=width, crop=False)
+    _conclude(played, imported, out)
     return played
 
 
@@ -75,7 +79,7 @@ def running_service(home: Home, out: Console) -> Iterator[str]:
     child = Child(
         name="kernelgate up",
         argv=(sys.executable, "-m", "cli.main", "up", "--port", "0"),
-        environment={**os.environ, "KERNELGATE_HOME": str(home.path)},
+        environment={"KERNELGATE_MAX_PROCESSES": MAX_PROCESSES, **os.environ, "KERNELGATE_HOME": str(home.path)},
         log=home.logs / "up.log",
         stop_signals=((signal.SIGTERM, 30.0),),
     )
@@ -151,16 +155,20 @@ def _status(out: Console) -> Iterator[Callable[[str], None]]:
         yield (lambda text: status.update(Text(text))) if status else (lambda _: None)
 
 
-def _import(client: Client, planned: Plan, out: Console) -> None:
+def _import(client: Client, planned: Plan, out: Console) -> list[str]:
+    """Import the histories; the kernels that they are of."""
+    kernels: list[str] = []
     for history in planned.histories:
         done = import_csv(client, history.file, project=LOCAL_PROJECT, provenance=history.provenance, margin=MARGIN)
         new = f"{done.added} new" if done.added else "all there already"
         out.print(
             f"imported {history.file.name}: {', '.join(done.kernels)}, {many(done.revisions, 'revision')} ({new})"
         )
+        kernels += done.kernels
+    return kernels
 
 
-def _conclude(played: Played, out: Console) -> None:
+def _conclude(played: Played, imported: Sequence[str], out: Console) -> None:
     out.print()
     bad: Sequence[Row] = [row for row in played.rows if row.must_fail]
     for row in bad:
@@ -169,7 +177,6 @@ def _conclude(played: Played, out: Console) -> None:
     for row in played.rows:
         if row.unmeasured or not (row.as_expected or row.must_fail):
             out.print(f"unexpected: {row.kernel} {one_line(row.revision)}: {one_line(row.summary, width=400)}")
-    kernels = dict.fromkeys(row.kernel for row in played.rows)
     out.print("the history: `kernelgate up` (or `make up`) serves it; then, in another terminal:")
-    for kernel in kernels:
+    for kernel in dict.fromkeys([*(row.kernel for row in played.rows), *imported]):
         out.print(f"  kernelgate history {kernel}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import groupby
 
 from rich.table import Table
 from rich.text import Text
@@ -17,6 +18,25 @@ from contract.devices import DeviceClass
 from contract.names import KernelName, Label
 from contract.outcomes import Outcome, Verdict
 from contract.report import CaseResult, Metric
+
+# From so many columns on a row takes one line; below, the ratio's interval goes under the ratio.
+WIDE, NARROW = 140, 101
+_HEAD, _AGAINST = "kernel, revision", "against: time ratio"
+_LEFT = {_HEAD, "class", "outcome", "case", _AGAINST, "verdict"}
+_WIDE_COLUMNS = (
+    _HEAD,
+    "class",
+    "outcome",
+    "case",
+    "time",
+    "throughput",
+    "of baseline",
+    _AGAINST,
+    "verdict",
+    "registers",
+    "spills",
+)
+_NARROW_COLUMNS = tuple(name for name in _WIDE_COLUMNS if name not in {"class", "case"})
 
 
 class Row(Model):
@@ -73,41 +93,51 @@ def row_of(evaluation: EvaluationOut, *, must_fail: bool) -> Row:
     )
 
 
-def table_of(rows: Sequence[Row]) -> Table:
-    table = plain_table(
-        ("kernel", "left"),
-        ("revision", "left"),
-        ("class", "left"),
-        ("outcome", "left"),
-        ("case", "left"),
-        (f"time{_unit(row.time for row in rows)}", "right"),
-        (_unit((row.throughput for row in rows), bare=True) or "throughput", "right"),
-        ("of baseline", "right"),
-        ("against", "left"),
-        ("time ratio", "left"),
-        ("verdict", "left"),
-        ("registers", "right"),
-        ("spills (B)", "right"),
-    )
-    for row in rows:
-        table.add_row(*_cells(row))
+def table_of(rows: Sequence[Row], *, width: int) -> Table:
+    """A line a row, under its kernel's name. Narrower than `WIDE`, cases are left out and classes shortened."""
+    wide = width >= WIDE
+    headers = {
+        "time": f"time{_unit(row.time for row in rows)}",
+        "throughput": _unit((row.throughput for row in rows), bare=True) or "throughput",
+        "spills": "spills (B)" if wide else "spills",
+    }
+    if not wide:
+        headers |= {"of baseline": "of\nbaseline", _AGAINST: "against:\ntime ratio", "registers": "regs"}
+    kept = _WIDE_COLUMNS if wide else _NARROW_COLUMNS
+    table = plain_table(*((headers.get(name, name), "left" if name in _LEFT else "right") for name in kept))
+    table.padding = (0, 1, 0, 0) if wide else (0, 0, 0, 0)
+    for column in table.columns:
+        column.no_wrap = True
+    for kernel, of_kernel in groupby(rows, key=lambda row: row.kernel):
+        table.add_row(Text(kernel, style="bold"))
+        for row in of_kernel:
+            cells = _cells(row, wide=wide)
+            table.add_row(*(cells[name] for name in kept))
     return table
 
 
-def _cells(row: Row) -> tuple[str | Text, ...]:
-    return (
-        row.kernel,
-        one_line(row.revision),
-        row.device_class.value,
-        outcome_text(row.outcome, otherwise="not finished"),
-        case_name(row.case) if row.case else "",
-        *(number(one.value, one.low, one.high) if one else "" for one in (row.time, row.throughput, row.of_baseline)),
-        one_line(row.base or "") if row.ratio is not None else "",
-        ratio_with_interval(row.ratio, row.interval),
-        verdict_text(row.verdict, row.ratio, row.interval),
-        "" if row.registers is None else str(row.registers),
-        "" if row.spilled_bytes is None else str(row.spilled_bytes),
-    )
+def _cells(row: Row, *, wide: bool) -> dict[str, str | Text]:
+    label = f"  {one_line(row.revision)}"
+    ratio = ratio_with_interval(row.ratio, row.interval)
+    return {
+        _HEAD: label if wide or row.device_class is DeviceClass.CPU else f"{label} {row.device_class.value}",
+        "class": row.device_class.value,
+        "outcome": outcome_text(row.outcome, otherwise="not finished"),
+        "case": case_name(row.case) if row.case else "",
+        "time": _number(row.time),
+        "throughput": _number(row.throughput),
+        "of baseline": _number(row.of_baseline),
+        _AGAINST: f"{one_line(row.base or '')}: {ratio if wide else ratio.replace(' [', chr(10) + '[')}"
+        if ratio
+        else "",
+        "verdict": verdict_text(row.verdict, row.ratio, row.interval),
+        "registers": "" if row.registers is None else str(row.registers),
+        "spills": "" if row.spilled_bytes is None else str(row.spilled_bytes),
+    }
+
+
+def _number(metric: Metric | None) -> str:
+    return number(metric.value, metric.low, metric.high) if metric else ""
 
 
 def _shown_case(results: Sequence[CaseResult]) -> CaseResult | None:

@@ -67,9 +67,9 @@ def place(evaluation: EvaluationOut) -> str:
     where = evaluation.environment
     if where is not None:
         parts.append(f"driver {one_line(where.driver)}" if where.driver else one_line(where.cpu or where.device))
-        sm_mhz, locked = where.clocks.get("sm_mhz"), where.clocks.get("locked")
+        sm_mhz = where.clocks.get("sm_clock_mhz")
         if isinstance(sm_mhz, (int, float)) and sm_mhz:
-            parts.append(f"SM {sm_mhz:.0f} MHz" + {True: " locked", False: " not locked"}.get(locked is True, ""))
+            parts.append(f"SM {sm_mhz:.0f} MHz")
     return ", ".join(part for part in parts if part)
 
 

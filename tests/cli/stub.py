@@ -123,7 +123,8 @@ def events_then(data: Iterable[str], error: Exception | None) -> httpx.Response:
     class Body(httpx.SyncByteStream):
         def __iter__(self) -> Any:
             for number, one in enumerate(data, 1):
-                yield f"id: {number}\ndata: {one}\n\n".encode()
+                kind = "progress" if '"stage":' in one and '"id":' not in one else "state"
+                yield f"id: {number}\nevent: {kind}\ndata: {one}\n\n".encode()
             if error is not None:
                 raise error
 
@@ -156,7 +157,7 @@ class Stub:
             raise planned
         if planned is not None:
             return planned if isinstance(planned, httpx.Response) else answer(planned)
-        if "/suites/" in name:
+        if name.endswith("/suite"):
             return self._suite(request)
         if name == "POST /revisions":
             return self._post(RevisionIn.model_validate_json(request.content))
@@ -166,7 +167,7 @@ class Stub:
         return [one for one in self.requests if f"{one.method} {one.url.path.removeprefix('/api/v1')}" == name]
 
     def _suite(self, request: httpx.Request) -> httpx.Response:
-        kernel = request.url.path.rpartition("/")[2]
+        kernel = request.url.path.split("/")[-2]
         if request.method == "PUT":
             if not self.may_maintain:
                 return problem(403, "forbidden", "this needs a token of scope maintain, yours is submit")

@@ -23,6 +23,13 @@ def test_progress_comes_from_the_stream_and_a_change_of_state_is_read() -> None:
     assert updates == [queued(), BUILDING, evaluation()]
 
 
+def test_an_event_that_carries_the_evaluation_needs_no_request() -> None:
+    stub = Stub()
+    stub.routes = {ONE: queued(), EVENTS: events(evaluation().model_dump_json())}
+    assert list(follow(stub.client(), "ev_1", pause=no_pause)) == [queued(), evaluation()]
+    assert len(stub.asked(ONE)) == 1
+
+
 def test_what_has_ended_already_is_not_streamed() -> None:
     stub = Stub()
     stub.routes = {ONE: evaluation()}

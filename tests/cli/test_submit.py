@@ -144,7 +144,7 @@ def test_a_problem_says_what_where_and_what_to_do(stub: Stub, kernel: Path) -> N
 
 
 def test_a_service_that_is_away_is_exit_3(stub: Stub, kernel: Path) -> None:
-    stub.routes["GET /projects/local/suites/hgemm"] = httpx.ConnectError("connection refused")
+    stub.routes["GET /projects/local/kernels/hgemm/suite"] = httpx.ConnectError("connection refused")
     result = runner.invoke(app, ["submit", str(kernel / "v4")])
     assert result.exit_code == 3
     assert "the service at http://stub does not answer: connection refused" in result.stderr
