@@ -29,7 +29,8 @@ typedef struct {
 } kg_param;
 
 /* One call. Tensors in the operator's order: gemm A, B -> C; attention Q, K, V -> O.
- * `stream` is a cudaStream_t under capture (NULL on a CPU). Neither allocate nor synchronise. */
+ * `stream` is a cudaStream_t under capture (NULL on a CPU). Neither allocate nor synchronise; on a CPU, every thread
+ * that a call starts has ended when it returns. */
 typedef struct {
   const kg_tensor* in;
   const kg_tensor* out;
