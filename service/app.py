@@ -9,9 +9,13 @@ from starlette.concurrency import run_in_threadpool
 
 from service import problems
 from service.api import (
+    compare,
     evaluations,
     events,
     health,
+    history,
+    imports,
+    kernels,
     nodes,
     projects,
     revisions,
@@ -19,7 +23,7 @@ from service.api import (
     tokens,
     worker,
 )
-from service.api.state import Services
+from service.api.state import PROBLEMS, Services
 from service.auth import BEARER
 from service.database import Database, upgrade
 from service.dispatch import CeleryPublisher, Dispatcher, Publisher
@@ -29,7 +33,20 @@ from service.settings import Settings, settings_from_environment
 from service.store import Store
 
 API = "/api/v1"
-_ROUTERS = (projects, revisions, events, evaluations, worker, nodes, tokens, sessions)
+_ROUTERS = (
+    projects,
+    kernels,
+    history,
+    compare,
+    imports,
+    revisions,
+    events,
+    evaluations,
+    worker,
+    nodes,
+    tokens,
+    sessions,
+)
 
 
 def create_app(settings: Settings | None = None, *, publisher: Publisher | None = None) -> FastAPI:
@@ -54,7 +71,7 @@ def create_app(settings: Settings | None = None, *, publisher: Publisher | None 
     problems.install(app)
     api = APIRouter(prefix=API, dependencies=[BEARER])
     for module in _ROUTERS:
-        api.include_router(module.router)
+        api.include_router(module.router, responses=PROBLEMS)
     app.include_router(api)
     app.include_router(health.router)
     return app

@@ -4,12 +4,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from sqlalchemy import desc
+from sqlalchemy import desc, func
 from sqlalchemy.orm import defer
 from sqlmodel import Session, col, select
 
 from contract.api import AttemptOut, BaseRef, EvaluationOut, RevisionOut
-from contract.outcomes import State
+from contract.outcomes import Outcome
 from contract.report import CaseResult, Check, Metric
 from contract.verdicts import Judgement
 from service.models import (
@@ -71,9 +71,9 @@ def evaluation_outs(session: Session, evaluations: Sequence[Evaluation], *, samp
         ).all()
     )
     cases = _cases(session, ids, samples=samples)
+    base_statics = _base_statics(session, evaluations)
     return [
         _evaluation_out(
-            session,
             evaluation,
             project=projects[kernels[evaluation.kernel_id].project_id].slug,
             kernel=kernels[evaluation.kernel_id].name,
@@ -82,6 +82,7 @@ def evaluation_outs(session: Session, evaluations: Sequence[Evaluation], *, samp
             attempts=attempts[evaluation.id],
             checks=checks[evaluation.id],
             cases=cases[evaluation.id],
+            base_statics=base_statics.get((evaluation.base_id or "", evaluation.device_class), ()),
         )
         for evaluation in evaluations
     ]
@@ -92,7 +93,6 @@ def evaluation_out(session: Session, evaluation: Evaluation, *, samples: bool = 
 
 
 def _evaluation_out(
-    session: Session,
     row: Evaluation,
     *,
     project: str,
@@ -102,6 +102,7 @@ def _evaluation_out(
     attempts: Sequence[Attempt],
     checks: Sequence[CheckResult],
     cases: Sequence[CaseResult],
+    base_statics: Any,
 ) -> EvaluationOut:
     return EvaluationOut(
         id=row.id,
@@ -131,23 +132,25 @@ def _evaluation_out(
         stages=row.stages,
         environment=row.environment,
         statics=row.statics,
-        base_statics=_statics_of(session, revision_id=row.base_id, device_class=row.device_class)
-        if row.base_id
-        else (),
+        base_statics=base_statics,
         checks=tuple(_check(check) for check in checks),
         cases=tuple(cases),
     )
 
 
-def _statics_of(session: Session, *, revision_id: str, device_class: str) -> Sequence[Any]:
-    """What the machine code of the base was like, from its own newest evaluation on the class."""
-    query = select(Evaluation.statics).where(
-        Evaluation.revision_id == revision_id,
-        Evaluation.device_class == device_class,
-        Evaluation.state == State.FINISHED,
+def _base_statics(session: Session, evaluations: Sequence[Evaluation]) -> dict[tuple[str, str], Any]:
+    """What the machine code of each base was like, from its own newest evaluation that was built, by (base, class)."""
+    newest = (
+        select(func.max(Evaluation.id))
+        .where(
+            col(Evaluation.revision_id).in_({each.base_id for each in evaluations if each.base_id}),
+            col(Evaluation.outcome).in_((Outcome.PASSED, Outcome.SLOWER, Outcome.INCONCLUSIVE, Outcome.BUILT)),
+        )
+        .group_by(Evaluation.revision_id, Evaluation.device_class)
     )
-    found = session.exec(query.order_by(desc(col(Evaluation.id))).limit(5)).all()
-    return next((statics for statics in found if statics), [])
+    query = select(Evaluation.revision_id, Evaluation.device_class, Evaluation.statics)
+    rows = session.exec(query.where(col(Evaluation.id).in_(newest))).all()
+    return {(revision_id, device_class): statics for revision_id, device_class, statics in rows}
 
 
 def _cases(session: Session, ids: Sequence[str], *, samples: bool) -> dict[str, list[CaseResult]]:

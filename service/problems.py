@@ -11,6 +11,7 @@ from starlette.exceptions import HTTPException
 from contract.api import Problem
 
 MEDIA_TYPE = "application/problem+json"
+_NAMES = {404: "not-found", 405: "method-not-allowed", 413: "request-too-large"}
 
 
 class ProblemError(Exception):
@@ -30,6 +31,10 @@ class ProblemError(Exception):
 def not_found(what: str, name: str, *, field: str | None = None) -> ProblemError:
     """404 `unknown-<what>`, e.g. what="kernel"."""
     return ProblemError(404, f"unknown-{what}", f"there is no {what} {name!r}", field=field)
+
+
+def too_large(detail: str) -> ProblemError:
+    return ProblemError(413, "request-too-large", detail)
 
 
 def install(app: FastAPI) -> None:
@@ -70,7 +75,9 @@ def invalid_request(errors: Sequence[Any]) -> ProblemError:
 
 def _http(_request: Request, raised: Exception) -> JSONResponse:
     error = cast("HTTPException", raised)
-    name = {404: "not-found", 405: "method-not-allowed"}.get(error.status_code, f"http-{error.status_code}")
+    name = {404: "not-found", 405: "method-not-allowed", 413: "request-too-large"}.get(
+        error.status_code, f"http-{error.status_code}"
+    )
     return respond(ProblemError(error.status_code, name, str(error.detail)), dict(error.headers or {}))
 
 

@@ -12,7 +12,7 @@ from contract.outcomes import State
 from service import evaluations, find, submitting
 from service.api import examples
 from service.api.revisions import IdempotencyKey
-from service.api.state import PROBLEMS, Services, ServicesDep
+from service.api.state import Services, ServicesDep
 from service.auth import Principal, Reader, Submitter
 from service.database import DatabaseDep
 from service.dispatch import wake_of
@@ -21,7 +21,7 @@ from service.presenting import evaluation_out, evaluation_outs
 from service.problems import ProblemError
 from service.states import ENDED
 
-router = APIRouter(tags=["evaluations"], responses=PROBLEMS)
+router = APIRouter(tags=["evaluations"])
 
 
 @router.post("/evaluations", status_code=status.HTTP_201_CREATED)

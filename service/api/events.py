@@ -8,14 +8,14 @@ from sse_starlette import EventSourceResponse, ServerSentEvent
 from starlette.concurrency import run_in_threadpool
 
 from service import find
-from service.api.state import PROBLEMS, Services, ServicesDep
+from service.api.state import Services, ServicesDep
 from service.auth import Principal, Reader
 from service.events import events_after
 from service.models import Event
 from service.presenting import evaluation_out
 from service.states import ENDED
 
-router = APIRouter(tags=["evaluations"], responses=PROBLEMS)
+router = APIRouter(tags=["evaluations"])
 
 
 @router.get("/evaluations/{evaluation_id}/events", response_class=EventSourceResponse)

@@ -6,12 +6,11 @@ from contract.api import NodeOut
 from contract.job import NodeInfo
 from service import nodes
 from service.api import examples
-from service.api.state import PROBLEMS
 from service.auth import Reader, SettingsDep, WorkerNode
 from service.database import DatabaseDep
 from service.problems import ProblemError
 
-router = APIRouter(tags=["nodes"], responses=PROBLEMS)
+router = APIRouter(tags=["nodes"])
 
 
 @router.get("/nodes")

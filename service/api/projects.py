@@ -6,11 +6,10 @@ from contract.api import ProjectIn, ProjectOut, SuiteOut
 from contract.suite import Suite
 from service import projects
 from service.api import examples
-from service.api.state import PROBLEMS
 from service.auth import Maintainer, Reader
 from service.database import DatabaseDep
 
-router = APIRouter(tags=["projects"], responses=PROBLEMS)
+router = APIRouter(tags=["projects"])
 
 
 @router.post("/projects", status_code=status.HTTP_201_CREATED)

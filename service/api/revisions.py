@@ -9,7 +9,7 @@ from contract import bundle
 from contract.api import RevisionIn, RevisionOut, RevisionPage
 from service import find, submitting
 from service.api import examples
-from service.api.state import PROBLEMS, Services, ServicesDep
+from service.api.state import Services, ServicesDep
 from service.api.submissions import read_submission
 from service.auth import Principal, Reader, Submitter
 from service.database import DatabaseDep
@@ -18,7 +18,7 @@ from service.models import Kernel, Revision
 from service.presenting import revision_outs
 from service.submitting import Submission, check_submission
 
-router = APIRouter(tags=["revisions"], responses=PROBLEMS)
+router = APIRouter(tags=["revisions"])
 
 _FORM: dict[str, Any] = {
     "type": "object",

@@ -8,7 +8,6 @@ from sqlmodel import col, delete
 
 from contract.api import Scope
 from contract.base import Model
-from service.api.state import PROBLEMS
 from service.auth import (
     COOKIE,
     Reader,
@@ -25,7 +24,7 @@ from service.ids import new_id
 from service.models import BrowserSession
 from service.problems import ProblemError
 
-router = APIRouter(tags=["session"], responses=PROBLEMS)
+router = APIRouter(tags=["session"])
 
 
 class SessionIn(Model):

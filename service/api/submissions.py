@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from fastapi import Request
+from fastapi import Request, status
 from fastapi.exceptions import RequestValidationError
 from pydantic import ValidationError
 from starlette.concurrency import run_in_threadpool
@@ -34,21 +34,24 @@ async def read_submission(request: Request) -> tuple[RevisionIn, Files]:
 
 
 async def _form(request: Request) -> tuple[dict[str, Any], bytes]:
-    try:
-        form = await request.form(max_files=1, max_fields=32)
-    except HTTPException as error:
-        raise ProblemError(422, "invalid-request", f"the form can't be read: {error.detail}") from error
     fields: dict[str, Any] = {}
     archive: bytes | None = None
-    for name, value in form.multi_items():
-        if isinstance(value, UploadFile):
-            if name != "bundle":
-                raise ProblemError(422, "invalid-request", f"{name}: the file's field is called bundle", field=name)
-            archive = await value.read()
-        elif name in _LISTS:
-            fields.setdefault(name, []).extend(part.strip() for part in value.split(",") if part.strip())
-        else:
-            fields[name] = value
+    try:
+        async with request.form(max_files=1, max_fields=32) as form:
+            for name, value in form.multi_items():
+                if isinstance(value, UploadFile):
+                    if name != "bundle":
+                        detail = f"{name}: the file's field is called bundle"
+                        raise ProblemError(422, "invalid-request", detail, field=name)
+                    archive = await value.read()
+                elif name in _LISTS:
+                    fields.setdefault(name, []).extend(part.strip() for part in value.split(",") if part.strip())
+                else:
+                    fields[name] = value
+    except HTTPException as error:
+        if error.status_code != status.HTTP_400_BAD_REQUEST:
+            raise
+        raise ProblemError(422, "invalid-request", f"the form can't be read: {error.detail}") from error
     if archive is None:
         raise ProblemError(422, "bundle-no-files", "bundle: the tar.gz of the files is missing", field="bundle")
     return fields, archive

@@ -5,11 +5,10 @@ from fastapi import APIRouter, Body, status
 from contract.api import TokenIn, TokenOut
 from service import tokens
 from service.api import examples
-from service.api.state import PROBLEMS
 from service.auth import Admin
 from service.database import DatabaseDep
 
-router = APIRouter(tags=["tokens"], responses=PROBLEMS)
+router = APIRouter(tags=["tokens"])
 
 
 @router.post("/tokens", status_code=status.HTTP_201_CREATED)

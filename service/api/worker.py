@@ -8,13 +8,13 @@ from contract.job import Claim, Heartbeat, HeartbeatReply, Job
 from contract.report import Report
 from service import leases, reports
 from service.api import examples
-from service.api.state import PROBLEMS, ServicesDep
+from service.api.state import ServicesDep
 from service.auth import WorkerNode
 from service.database import DatabaseDep
 from service.problems import ProblemError, not_found
 from service.text import clean
 
-router = APIRouter(tags=["worker"], responses=PROBLEMS)
+router = APIRouter(tags=["worker"])
 
 Lease = Annotated[str, Header(alias="X-Kernelgate-Lease", description="the lease_token of the claim", max_length=200)]
 
