@@ -190,11 +190,11 @@ def words(compared: Compared) -> str:
 
 
 def await_quiet(device: Device) -> None:
-    """Probe until nothing but the judge runs; whoever keeps running is not known, so it is the machine's fault."""
+    """Probe until nothing but the judge runs. What a submission left behind is ended; else it's the machine's fault."""
+    if device.quiet():
+        return
+    end_strays()
     deadline = time.monotonic() + _QUIET_LIMIT_S
     while not device.quiet():
         if time.monotonic() > deadline:
-            end_strays()
-            if device.quiet():
-                return
             raise FaultError(Reason.DEVICE_UNHEALTHY, "something else is running on the device", side="device")

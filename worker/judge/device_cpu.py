@@ -20,7 +20,7 @@ from worker.launch.family import descendants, running
 _CPP = Path(__file__).resolve().parent.parent / "launch" / "cpp.py"
 _CPUS = Path("/sys/devices/system/cpu/cpu0")
 # Enough for bursts that leave every cache; more would only cost page faults.
-_LARGEST_ARENA = 192 << 20
+_LARGEST_ARENA = 96 << 20
 _DTYPES: dict[str, Any] = {"fp16": np.float16, "fp32": np.float32}
 
 

@@ -80,9 +80,11 @@ class Judge:
         if job.verify:
             with self._staged(Stage.VERIFY):
                 self._verify(head, base, arena)
-        if baseline is not None:
+        if job.measure:
             with self._staged(Stage.MEASURE):
-                self._measure(head, base, baseline, arena)
+                self._skip_refused(head)
+                if baseline is not None:
+                    self._measure(head, base, baseline, arena)
 
     # ------------------------------------------------------------ verify
 
@@ -143,11 +145,13 @@ class Judge:
 
     # ------------------------------------------------------------ measure
 
-    def _measure(self, head: Revision, base: Revision | None, baseline: Baseline, arena: Arena) -> None:
-        self._runs = [self._case_run(case, base) for case in self._job.suite.cases if not head.refuses(case.id)]
+    def _skip_refused(self, head: Revision) -> None:
         for case in self._job.suite.cases:
             if (refusal := head.refuses(case.id)) is not None:
                 self._emit(JudgeMeasured(result=CaseResult(case=case.id, skipped=refusal)))
+
+    def _measure(self, head: Revision, base: Revision | None, baseline: Baseline, arena: Arena) -> None:
+        self._runs = [self._case_run(case, base) for case in self._job.suite.cases if not head.refuses(case.id)]
         measurement = Measurement(
             device=self._device,
             arena=arena,

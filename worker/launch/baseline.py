@@ -229,6 +229,7 @@ def main() -> None:
     import torch  # noqa: PLC0415 - after the arena's address range is reserved
 
     _exact_arithmetic(torch)
+    gc.freeze()  # what the imports left is never garbage: a collection need not look at it
     baseline = Baseline(torch, arguments.device, arena)
     parse: TypeAdapter[Load | Attach | Detach | Prepare | Go] = TypeAdapter(LauncherCommand)
     for line in commands:

@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from pydantic import TypeAdapter
+
 from contract.devices import DeviceClass
 from contract.report import CaseResult, Check, Metric
 from contract.suite import Case, Policy, Suite
-from pydantic import TypeAdapter
 from worker.protocol import (
     CpuArtifact,
     JudgeChecked,
