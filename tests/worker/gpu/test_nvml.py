@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import threading
 import time
+from types import SimpleNamespace
 
 import pynvml
 import pytest
@@ -22,6 +23,7 @@ def card(monkeypatch):
         "nvmlDeviceGetPowerUsage": 123_456,
         "nvmlDeviceGetCurrentClocksEventReasons": 0x4 | 0x20,
         "nvmlDeviceGetTotalEnergyConsumption": 9_000,
+        "nvmlDeviceGetViolationStatus": SimpleNamespace(violationTime=5),
     }
     for name, answer in answers.items():
         monkeypatch.setattr(pynvml, name, lambda *_, answer=answer: answer)
@@ -78,3 +80,34 @@ def test_a_wedged_driver_costs_one_time_limit_and_no_more(card):
     assert found.name() is None
     assert time.monotonic() - began < 0.05
     release.set()
+
+
+@pytest.mark.parametrize(
+    ("passed_s", "capped_s", "said"),
+    [(0.06, 0.05, True), (0.06, 0.0, False), (0.06, 0.002, False), (0.001, 0.001, False), (60.0, 30.0, False)],
+)
+def test_a_cap_that_acted_between_two_readings_counts_before_the_card_gives_its_reason(card, passed_s, capped_s, said):
+    now, capped_ns = [100.0], [7_000_000]
+    card.setattr(nvml, "monotonic", lambda: now[0])
+    card.setattr(pynvml, "nvmlDeviceGetCurrentClocksEventReasons", lambda _: 0)
+    card.setattr(pynvml, "nvmlDeviceGetViolationStatus", lambda *_: SimpleNamespace(violationTime=capped_ns[0]))
+    found = nvml.Nvml("GPU-1")
+    found.energy_mj()
+    assert not found.power_capped()
+    now[0] += passed_s
+    capped_ns[0] += round(capped_s * 1e9)
+    found.clocks()
+    assert found.power_capped() is said
+    now[0] += 0.5
+    found.clocks()
+    assert not found.power_capped()
+
+
+def test_a_card_without_the_counter_has_its_reasons(card):
+    def lacking(*_: object) -> int:
+        raise pynvml.NVMLError(pynvml.NVML_ERROR_NOT_SUPPORTED)
+
+    card.setattr(pynvml, "nvmlDeviceGetViolationStatus", lacking)
+    found = nvml.Nvml("GPU-1")
+    assert found.clocks()["throttle"] == "power_cap,sw_thermal"
+    assert found.power_capped()
