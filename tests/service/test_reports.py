@@ -1,12 +1,15 @@
 from typing import Any
 
 import pytest
+from sqlmodel import select
 
 from contract.outcomes import OUTCOME_OF, Reason, Stage
 from contract.report import Check, Failure, Metric
 from contract.statics import FunctionStatics
+from contract.suite import Suite
 from contract.verdicts import Judgement
 from service.judging import judge
+from service.models import Comparison, Measurement
 from tests.service.client import CASES, SUITE, Api, case_result, pairs, report
 
 FIRST, SECOND = CASES
@@ -139,8 +142,6 @@ def test_a_judgement_that_its_samples_do_not_support_is_an_internal_error(api: A
 
 
 def test_the_judgement_that_its_samples_give_is_taken(api: Api, node: Api, compared: str) -> None:
-    from contract.suite import Suite
-
     cases = [case_result(FIRST, ratio=1.12), case_result(SECOND, ratio=1.0)]
     honest = judge(Suite.model_validate(SUITE), cases, {})
     cases = [case.model_copy(update={"judgement": honest[case.case].judgement}) for case in cases]
@@ -157,10 +158,6 @@ def test_a_repeat_pools_the_evidence_of_those_before_it(api: Api, node: Api, com
     found = finish(api, node, again["id"], *lucky)
     assert found["outcome"] != "passed"
     assert found["cases"][0]["judgement"]["ratio"] == pytest.approx(1.01, abs=0.003)
-    from sqlmodel import select
-
-    from service.models import Comparison
-
     with running.database.read() as session:
         rows = session.exec(select(Comparison).where(Comparison.evaluation_id == again["id"])).all()
     assert {row.case: (len(row.pairs), row.pooled_pairs) for row in rows} == {FIRST: (8, 8), SECOND: (8, 8)}
@@ -243,10 +240,6 @@ def test_numbers_that_json_cannot_say_are_kept_out(api: Api, node: Api) -> None:
 
 
 def test_measurements_of_a_failed_revision_are_not_for_histories(api: Api, node: Api, running) -> None:
-    from sqlmodel import select
-
-    from service.models import Measurement
-
     [evaluation] = api.submit("v1")["evaluations"]
     finish(api, node, evaluation, failure=Failure(reason=Reason.CLOCKS_DISAGREE, stage=Stage.MEASURE, message="2 %"))
     with running.database.read() as session:
