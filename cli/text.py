@@ -28,16 +28,15 @@ def one_line(text: str, *, width: int = 200) -> str:
 
 
 def decimals(value: float, low: float | None, high: float | None) -> int:
-    """Digits after the point that the interval supports: half its width has one digit left.
+    """Digits after the point that the interval supports: half its width has one digit left, the value at least one.
 
     Without an interval four significant digits are shown.
     """
-    if low is not None and high is not None and math.isfinite(high - low) and high > low:
-        one_digit = float(f"{(high - low) / 2:.0e}")
-        return max(0, min(6, -math.floor(math.log10(one_digit))))
-    if value == 0 or not math.isfinite(value):
-        return 0
-    return max(0, min(6, 3 - math.floor(math.log10(abs(value)))))
+    leading = math.floor(math.log10(abs(value))) if value and math.isfinite(value) else 0
+    if low is None or high is None or not 0 < high - low < math.inf:
+        return max(0, min(6, 3 - leading)) if value and math.isfinite(value) else 0
+    one_digit = float(f"{(high - low) / 2:.0e}")
+    return max(0, min(6, max(-math.floor(math.log10(one_digit)), -leading)))
 
 
 def number(value: float | None, low: float | None = None, high: float | None = None) -> str:

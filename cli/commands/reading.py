@@ -22,6 +22,7 @@ def show(evaluation: EvaluationId, *, as_json: AsJson = False) -> None:
     from cli.commands.connection import connect, evaluation_ids  # noqa: PLC0415
     from cli.show.console import console  # noqa: PLC0415
     from cli.show.evaluation import evaluation_view  # noqa: PLC0415
+    from cli.show.live import with_pairs  # noqa: PLC0415
     from cli.show.output import print_json  # noqa: PLC0415
     from cli.submission import suite_of  # noqa: PLC0415
     from contract.api import EvaluationOut  # noqa: PLC0415
@@ -36,7 +37,7 @@ def show(evaluation: EvaluationId, *, as_json: AsJson = False) -> None:
             if number:
                 out.print()
             link = f"{client.url}/revisions/{one.revision.id}"
-            out.print(evaluation_view(one, suite=suite_of(client, one), link=link))
+            out.print(evaluation_view(with_pairs(client, one), suite=suite_of(client, one), link=link))
 
 
 def history(

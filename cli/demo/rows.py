@@ -20,7 +20,7 @@ from contract.outcomes import Outcome, Verdict
 from contract.report import CaseResult, Metric
 
 # From so many columns on a row takes one line; below, the ratio's interval goes under the ratio.
-WIDE, NARROW = 140, 101
+WIDE, NARROW = 150, 102
 _HEAD, _AGAINST = "kernel, revision", "against: time ratio"
 _LEFT = {_HEAD, "class", "outcome", "case", _AGAINST, "verdict"}
 _WIDE_COLUMNS = (

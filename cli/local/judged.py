@@ -67,7 +67,8 @@ def sentence(job: Job, report: Report, outcome: Outcome) -> str:
         return f"compiled for {job.device_class.value}, not run"
     if outcome is Outcome.SLOWER:
         worst = max(_slower(job, report.cases), key=lambda result: _ratio(result) or 1.0)
-        return f"{ratio_in_words(_ratio(worst))} than {_base(job)} at {case_name(worst.case)}"
+        interval = worst.judgement.interval if worst.judgement else None
+        return f"{ratio_in_words(_ratio(worst), interval)} than {_base(job)} at {case_name(worst.case)}"
     compared = [result for result in report.cases if result.judgement]
     if not compared:
         return "verified and measured" + ("" if job.base else "; nothing to compare with (--base PATH)")

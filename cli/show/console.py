@@ -10,9 +10,9 @@ from rich.console import Console
 def console(*, stderr: bool = False) -> Console:
     """Rich's console without guesses at emphasis: what is coloured is coloured on purpose.
 
-    A pipe is 120 columns wide so that tables stay tables in logs; COLUMNS overrides it.
+    A pipe is 160 columns wide so that tables stay tables in logs; COLUMNS overrides it.
     """
     made = Console(stderr=stderr, highlight=False, markup=False, emoji=False, soft_wrap=False)
     if not made.is_terminal and "COLUMNS" not in os.environ:
-        made.width = 140
+        made.width = 160
     return made

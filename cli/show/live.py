@@ -28,9 +28,14 @@ def watch_all(
         final = watch(client, evaluation, console)
         suite = (suites or {}).get(final.kernel)
         link = f"{client.url}/revisions/{final.revision.id}"
-        console.print(evaluation_view(final, suite=suite, link=link))
+        console.print(evaluation_view(with_pairs(client, final), suite=suite, link=link))
         finished.append(final)
     return finished
+
+
+def with_pairs(client: Client, evaluation: EvaluationOut) -> EvaluationOut:
+    """The evaluation with its samples, which say how many processes each case took; a megabyte at most."""
+    return client.get(f"/evaluations/{evaluation.id}", EvaluationOut, samples=True) if evaluation.cases else evaluation
 
 
 def _watch_live(client: Client, evaluation: str, console: Console) -> EvaluationOut:

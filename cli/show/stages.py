@@ -27,13 +27,15 @@ def stage_lines(evaluation: EvaluationOut, progress: Sequence[Progress]) -> list
         if stage in ended and stage in _SHOWN:
             lines.append(_line(stage, _ended(stage, evaluation, ended[stage])))
         elif stage in heard and (stage in _SHOWN or stage is progress[-1].stage) and not ended:
-            lines.append(_line(stage, progress_words(heard[stage])))
+            over = stage is not progress[-1].stage
+            lines.append(_line(stage, progress_words(heard[stage], idle="done" if over else "…")))
     return lines
 
 
-def progress_words(progress: Progress) -> str:
+def progress_words(progress: Progress, *, idle: str = "…") -> str:
+    """`idle`: what is said of a stage that tells neither counts nor details."""
     counted = f"{bar(progress.done, progress.total)}  {progress.done}/{progress.total}" if progress.total else ""
-    return "   ".join(part for part in (counted, one_line(progress.detail)) if part) or "…"
+    return "   ".join(part for part in (counted, one_line(progress.detail)) if part) or idle
 
 
 def bar(done: int, total: int) -> str:
