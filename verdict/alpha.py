@@ -1,21 +1,31 @@
 """How much error a verdict may make, and how it is spread over the looks."""
 
+import math
+
 # Processes a side after which the evidence is looked at.
 LOOKS = (4, 8, 16)
 
 # At a true slowdown of exactly the allowed one, `slower` in at most 5 % of evaluations. One final look spends 4 %, so
 # that what the normal model misses (heavier tails, rounding) still fits under the 5 %.
 FINAL_ALPHA = 0.04
-# By the union bound the three looks together spend 4.9 %; as they share data, and the first hardly ever says `slower`
-# (levels.py), the true sum is under 4 % (tests/verdict/test_error_rates.py). The second look gets the most, as its
-# power is promised; the first gets what a plain `same` needs.
-LOOK_ALPHA = (0.004, 0.025, 0.02)
+# Over all looks and repeats this sums to 5 % (the last look's share once more for all repeats, see alpha_of); as the
+# looks share data, and the first hardly ever says `slower` (levels.py), the true sum is under 4 %
+# (tests/verdict/test_error_rates.py). The second look gets the most, as its power is promised; the first gets what a
+# plain `same` needs.
+LOOK_ALPHA = (0.004, 0.025, 0.0105)
 # Identical code: one false alarm in 10,000 at each look, however small the allowed slowdown is beside the spread.
 IDENTICAL_ALPHA = 1e-4
 # The power that "smallest detectable" stands for.
 POWER = 0.95
 
 
-def alpha_of(look: int | None) -> float:
-    """One-sided error of a look (1, 2 or 3); without a look the evidence is final."""
-    return FINAL_ALPHA if look is None else LOOK_ALPHA[look - 1]
+def alpha_of(look: int | None, processes: int) -> float:
+    """One-sided error of a look (1, 2 or 3) at `processes` a side; without a look the evidence is final.
+
+    Evidence pooled over repeats grows past the last look: each further 16 processes spend half of what the ones before
+    did, so that measuring again until lucky stays within the 5 %.
+    """
+    if look is None:
+        return FINAL_ALPHA
+    repeats = max(math.ceil(processes / LOOKS[-1]) - 1, 0)
+    return LOOK_ALPHA[look - 1] / 2.0**repeats

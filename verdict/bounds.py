@@ -13,6 +13,9 @@ from scipy.special import ndtr, ndtri, stdtr, stdtrit
 from verdict.alpha import IDENTICAL_ALPHA, POWER
 from verdict.evidence import Evidence
 
+# ln of about the largest float.
+LARGEST = 700.0
+
 
 def half_width(evidence: Evidence, alpha: float) -> float:
     """Distance from the mean to its one-sided bound at `alpha`, in ln(ratio)."""
@@ -55,4 +58,4 @@ def smallest_detectable(evidence: Evidence, *, alpha: float, divisor: int, margi
     # t on both sides: the bound itself moves with the spread that the samples happen to show.
     by_chance = float(stdtrit(evidence.processes - 1, POWER)) * evidence.spread / math.sqrt(evidence.processes)
     reach = margin + width + by_chance
-    return math.expm1(reach)
+    return math.expm1(min(reach, LARGEST))

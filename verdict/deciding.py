@@ -10,7 +10,7 @@ from contract.outcomes import Verdict
 from contract.samples import Comparison
 from contract.verdicts import Judgement
 from verdict.alpha import IDENTICAL_ALPHA, LOOKS, alpha_of
-from verdict.bounds import departure_half_width, half_width, p_above, smallest_detectable
+from verdict.bounds import LARGEST, departure_half_width, half_width, p_above, smallest_detectable
 from verdict.evidence import Evidence, UnusableError, gather
 from verdict.levels import FEWEST_PROCESSES, PLAIN_RATIO, objection
 from verdict.words import percent, span_in_words
@@ -31,7 +31,7 @@ class _Case:
 
     @property
     def alpha(self) -> float:
-        return alpha_of(self.comparison.look)
+        return alpha_of(self.comparison.look, self.evidence.processes)
 
     @property
     def mirrored(self) -> Evidence:
@@ -66,7 +66,10 @@ def decide_all(comparisons: Mapping[str, Comparison]) -> dict[str, Judgement]:
 
 
 def _weight(evidence: Evidence, case: _Case, limit: float) -> float:
-    """The p-value as a share of what this look may spend: 1 and less would be enough if this were the only case."""
+    """The p-value as a share of what this look may spend: 1 and less would be enough if this were the only case.
+    Infinite where something else forbids the verdict, so that nothing is passed on from it."""
+    if evidence.processes < LOOKS[0] or objection(evidence, limit=limit, margin=case.upper):
+        return math.inf
     return max(p_above(evidence, limit) / case.alpha, p_above(evidence, 0.0) / IDENTICAL_ALPHA)
 
 
@@ -90,7 +93,7 @@ def _judge(case: _Case, divisor: int) -> Judgement:
     if evidence.processes < LOOKS[0]:
         return _inconclusive(
             f"{evidence.processes} processes a side are too few to tell; at least {LOOKS[0]} are needed",
-            ratio=math.exp(mean),
+            ratio=_exp(mean),
         )
     wide = departure_half_width(
         evidence, alpha=case.alpha / divisor, identical_alpha=IDENTICAL_ALPHA / divisor, margin=case.upper
@@ -104,8 +107,8 @@ def _judge(case: _Case, divisor: int) -> Judgement:
     def judgement(verdict: Verdict, reason: str, width: float = wide) -> Judgement:
         return Judgement(
             verdict=verdict,
-            ratio=math.exp(mean),
-            interval=(math.exp(mean - width), math.exp(mean + width)),
+            ratio=_exp(mean),
+            interval=(_exp(mean - width), _exp(mean + width)),
             smallest_detectable=detectable,
             reason=reason,
         )
@@ -116,9 +119,9 @@ def _judge(case: _Case, divisor: int) -> Judgement:
         if doubt:
             return judgement(Verdict.INCONCLUSIVE, doubt)
         side = (
-            f"at least {percent(math.expm1(low))} slower"
+            f"at least {percent(_exp(low) - 1.0)} slower"
             if limit > 0
-            else f"at least {percent(-math.expm1(high))} faster"
+            else f"at least {percent(1.0 - _exp(high))} faster"
         )
         return judgement(
             Verdict.SLOWER if limit > 0 else Verdict.FASTER,
@@ -130,13 +133,18 @@ def _judge(case: _Case, divisor: int) -> Judgement:
             f"within the allowed {percent(allowed)}, with {evidence.processes} processes a side",
             narrow,
         )
-    span = span_in_words(math.exp(low), math.exp(high))
+    span = span_in_words(_exp(low), _exp(high))
     more = case.comparison.look is not None and case.comparison.look < len(LOOKS)
     return judgement(
         Verdict.INCONCLUSIVE,
         f"{span} with {evidence.processes} processes a side, allowed {percent(allowed)}"
         + ("; more processes may tell" if more else ""),
     )
+
+
+def _exp(logarithm: float) -> float:
+    """Four wildly different processes give an interval that no float holds."""
+    return math.exp(min(max(logarithm, -LARGEST), LARGEST))
 
 
 def _inconclusive(reason: str, *, ratio: float | None = None) -> Judgement:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from itertools import count
+from statistics import median_low
 
 import numpy as np
 import numpy.typing as npt
@@ -47,11 +48,12 @@ def gather(comparison: Comparison) -> Evidence:
     values = np.array([_pair_value(pair, place) for place, pair in enumerate(comparison.pairs, start=1)])
     if comparison.better == "higher":
         values = -values
-    if abs(np.median(values)) > math.log(_SUSPICIOUS_RATIO):
-        raise UnusableError(f"a ratio of {math.exp(float(np.median(values))):.3g} looks like a changed unit")
+    furthest = float(values[np.argmax(np.abs(values))])
+    if abs(furthest) > math.log(_SUSPICIOUS_RATIO):
+        raise UnusableError(f"a ratio of {math.exp(min(furthest, 700.0)):.3g} looks like a changed unit")
     floor = comparison.spread_floor
     if floor is None or not math.isfinite(floor):
-        typical = float(np.median([sample for pair in comparison.pairs for sample in pair.rounds[0].base]))
+        typical = median_low(sample for pair in comparison.pairs for sample in pair.rounds[0].base)
         floor = default_floor(comparison.unit, typical)
     return _pooled(values, comparison.pairs, max(floor, LEAST))
 
@@ -62,11 +64,12 @@ def _pair_value(pair: Pair, place: int) -> float:
         raise UnusableError(f"pair {place} has no rounds")
     base = _round_levels(pair.rounds, "base", place)
     head = _round_levels(pair.rounds, "head", place)
-    return float(np.median(np.log(head) - np.log(base)))
+    return float(np.median(head - base))
 
 
 def _round_levels(rounds: tuple[Round, ...], side: str, place: int) -> Values:
-    """The interquartile mean of each round's samples of one side; with two or three samples their mean."""
+    """ln of each round's level on one side: the interquartile mean of its samples' logarithms, which with two or three
+    samples is their mean."""
     rows: list[tuple[float, ...]] = [getattr(each, side) for each in rounds]
     lengths = {len(row) for row in rows}
     if 0 in lengths:
@@ -81,7 +84,7 @@ def _round_levels(rounds: tuple[Round, ...], side: str, place: int) -> Values:
             wrong = samples[row][~good[row]][0]
             raise UnusableError(f"pair {place}, round {chosen[row] + 1}: a sample of the {side} is {wrong:g}")
         trimmed = length // 4
-        levels[chosen] = samples[:, trimmed : length - trimmed].mean(axis=1)
+        levels[chosen] = np.log(samples[:, trimmed : length - trimmed]).mean(axis=1)
     return levels
 
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import math
 
+# Per cent; beyond it nobody asks for the digits.
+_MOST = 1000
+
 
 def ratio_in_words(ratio: float | None, interval: tuple[float, float] | None = None) -> str:
     """'1.5 % faster' (takes 1.5 % less time), '12 % slower', 'the same'; 'unknown' without a ratio."""
@@ -22,10 +25,11 @@ def span_in_words(low: float, high: float) -> str:
     decimals = min(max(math.ceil(-math.log10(width)), 0), 3) if width > 0 else 3
     step = 10.0**decimals
     ends = [math.floor(100.0 * (low - 1.0) * step) / step, math.ceil(100.0 * (high - 1.0) * step) / step]
-    words = [f"{abs(end):.{decimals}f} % {'faster' if end < 0 else 'slower'}" for end in ends]
-    if (ends[0] < 0) == (ends[1] < 0):
-        words[0] = f"{abs(ends[0]):.{decimals}f}"
-    return " to ".join(words)
+    numbers = [f"{abs(end):.{decimals}f}" if end <= _MOST else f"over {_MOST}" for end in ends]
+    signs = ["faster" if end < 0 else "slower" for end in ends]
+    if signs[0] == signs[1]:
+        return f"{numbers[0]} to {numbers[1]} % {signs[1]}"
+    return f"{numbers[0]} % {signs[0]} to {numbers[1]} % {signs[1]}"
 
 
 def percent(fraction: float) -> str:

@@ -103,3 +103,15 @@ def test_a_slowdown_on_top_of_two_levels_is_found_where_every_pair_shows_it():
     rng = np.random.default_rng(1010)
     levels = 0.02 * ((rng.random(16) < 0.5).astype(float) - (rng.random(16) < 0.5))
     assert verdict.decide(of_values(0.3 + levels)).verdict is Verdict.SLOWER
+
+
+def test_repeating_an_evaluation_until_it_alarms_stays_within_5_of_100():
+    """At exactly the allowed slowdown; evidence pools, and what each repeat may spend halves."""
+    rng = np.random.default_rng(1111)
+    alarms = 0
+    for _ in range(150):
+        values = np.log(1.005) + rng.normal(0, 0.0015, 96)
+        judged = [sequential(values[:16])[0]]
+        judged += [verdict.decide(of_values(values[:pooled], look=3)).verdict for pooled in (32, 48, 64, 80, 96)]
+        alarms += Verdict.SLOWER in judged
+    assert alarms / 150 <= 0.05
