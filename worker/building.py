@@ -51,10 +51,11 @@ def build_side(
         manifest = check(files)
     except BundleError as error:  # the service has checked it: it isn't the bundle that was checked
         raise Failed(Reason.INTERNAL_ERROR, Stage.BUILD, f"the bundle of {ref.label}: {error}") from error
-    cases = supported_cases(manifest, job.suite)
+    refused = refused_cases(manifest, job.suite)
     architecture = _architecture(manifest, job.device_class)
     # On a card, Triton compiles for each case while it is recorded.
-    compile_cases = cases if job.build_only and manifest.language == "triton" else ()
+    without_card = job.build_only and manifest.language == "triton"
+    compile_cases = tuple(case for case in job.suite.cases if without_card and case.id not in refused)
     toolchain = toolchain_for(manifest.language, settings)
     # By label too: head and base may be one digest.
     names = (ref.label, ref.digest[:16])
@@ -101,7 +102,7 @@ def build_side(
         key=key,
         cached=cached,
         architecture=architecture,
-        refused=refused_cases(manifest, job.suite),
+        refused=refused,
     )
 
 
