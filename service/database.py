@@ -9,7 +9,8 @@ from alembic import command
 from alembic.config import Config
 from fastapi import Depends, Request
 from sqlalchemy import Connection, Engine, create_engine, event, make_url, text
-from sqlmodel import Session, select
+from sqlalchemy.exc import IntegrityError
+from sqlmodel import Session, SQLModel, select
 
 from contract.names import LOCAL_PROJECT
 from service.models import Project
@@ -39,6 +40,16 @@ class Database:
 
     def close(self) -> None:
         self.engine.dispose()
+
+
+def insert_if_missing(session: Session, row: SQLModel) -> bool:
+    """Insert `row`; False, and nothing done, where another transaction has just made one with its key."""
+    try:
+        with session.begin_nested():
+            session.add(row)
+    except IntegrityError:
+        return False
+    return True
 
 
 def database_of(request: Request) -> Database:

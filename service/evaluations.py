@@ -123,8 +123,8 @@ def repeat_evaluation(
 def cancel_evaluation(
     session: Session, *, principal: Principal, evaluation_id: str, reason: Reason = Reason.BY_REQUEST
 ) -> Evaluation:
-    """Queued: cancelled at once. Leased: the node learns it with its next heartbeat, kills what runs and says so; if
-    it says nothing its lease ends, and the evaluation with it. Raises 409 where it finished before."""
+    """Queued: cancelled at once. Leased: it ends with the node's next heartbeat, whose answer
+    makes the node kill what runs, or with its lease. Raises 409 where it finished before."""
     evaluation = find.evaluation_by_id(session, principal=principal, evaluation_id=evaluation_id, lock=True)
     if OUTCOME_OF[reason] is not Outcome.CANCELLED:
         raise ValueError(f"{reason.value} cancels nothing")

@@ -89,10 +89,10 @@ def _of_evaluation(pair: Pair, evaluation_id: str) -> Pair:
     return pair.model_copy(update={side: name and f"{evaluation_id} {name}" for side, name in named.items()})
 
 
-def look_of(pairs: int) -> Look:
-    """The look at which a worker stops with so many pairs; more than the last look asks for is the last look too."""
+def look_of(pairs: int) -> Look | None:
+    """The look at which a worker stops with so many pairs; None (final) where its limit lies between two looks."""
     looks: tuple[Look, ...] = (1, 2, 3)
-    return next((look for look, enough in zip(looks, LOOKS, strict=True) if pairs <= enough), looks[-1])
+    return next((look for look, enough in zip(looks, LOOKS, strict=True) if pairs == enough), None)
 
 
 def _comparison(suite: Suite, case: CaseResult, earlier: Sequence[Pair]) -> Comparison:
@@ -102,7 +102,8 @@ def _comparison(suite: Suite, case: CaseResult, earlier: Sequence[Pair]) -> Comp
         allowed_slowdown=suite.allowed_slowdown(case.case),
         pairs=pairs,
         spread_floor=case.spread_floor,
-        look=look_of(len(pairs)),
+        # Looked at before: each time more may not spend more than the last look alone.
+        look=3 if earlier else look_of(len(pairs)),
     )
 
 

@@ -10,7 +10,7 @@ from sqlmodel import Session, col
 from contract.devices import DeviceClass
 from contract.job import Claim, Heartbeat, HeartbeatReply, Job, NodeInfo, Progress, RevisionRef
 from contract.outcomes import State
-from service import find
+from service import find, states
 from service.auth import Principal, hash_secret, matches
 from service.columns import now
 from service.events import add_event, add_state_event
@@ -83,6 +83,7 @@ def held_evaluation(
 def heartbeat(
     session: Session, *, principal: Principal, evaluation_id: str, lease: str, beat: Heartbeat
 ) -> HeartbeatReply:
+    """Keep the lease. Where the evaluation is to be cancelled, it ends here and the answer says so."""
     evaluation, attempt = held_evaluation(session, principal=principal, evaluation_id=evaluation_id, lease=lease)
     see_node(session, principal=principal, info=beat.node)
     attempt.heartbeat_at = now()
@@ -92,7 +93,11 @@ def heartbeat(
         evaluation.progress = _progress_text(progress)
         data = progress.model_copy(update={"at": progress.at or attempt.heartbeat_at})
         add_event(session, evaluation, "progress", clean_json(data.model_dump(mode="json")))
-    return HeartbeatReply(cancel=evaluation.cancel_requested, deadline=attempt.deadline)
+    if evaluation.cancel_requested:
+        # With this answer the node knows; should the answer get lost, its next heartbeat finds the lease gone.
+        states.end_cancelled(session, evaluation, message=f"cancelled while node {attempt.node} worked on it")
+        return HeartbeatReply(cancel=True, deadline=attempt.deadline)
+    return HeartbeatReply(cancel=False, deadline=attempt.deadline)
 
 
 def _refusal(evaluation: Evaluation, node: NodeInfo) -> str | None:

@@ -8,8 +8,10 @@ from sqlmodel import Session, col, select
 from contract.api import NodeOut
 from contract.job import NodeInfo
 from contract.outcomes import State
+from service import find
 from service.auth import Principal
 from service.columns import now
+from service.database import insert_if_missing
 from service.models import Attempt, Evaluation, Node
 from service.problems import ProblemError
 from service.settings import Settings
@@ -22,9 +24,11 @@ def see_node(session: Session, *, principal: Principal, info: NodeInfo) -> Node:
         raise ProblemError(
             403, "forbidden", f"this token is node {principal.node}'s, not {info.name}'s", field="node.name"
         )
-    node = session.get(Node, info.name) or Node(
-        name=info.name, device_class=info.device_class, device="", host="", last_seen_at=now()
-    )
+    node = session.get(Node, info.name, with_for_update=True)
+    if node is None:
+        blank = Node(name=info.name, device_class=info.device_class, device="", host="", last_seen_at=now())
+        insert_if_missing(session, blank)
+        node = find.existing(session, Node, info.name)
     node.device_class = info.device_class
     node.device = one_line(info.device, 200)
     node.driver = one_line(info.driver, 100) if info.driver else None

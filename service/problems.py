@@ -6,6 +6,7 @@ from typing import Any, cast
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
+from sqlalchemy.exc import IntegrityError
 from starlette.exceptions import HTTPException
 
 from contract.api import Problem
@@ -41,6 +42,7 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(ProblemError, _problem)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _http)
+    app.add_exception_handler(IntegrityError, _conflict)
     app.add_exception_handler(Exception, _unexpected)
 
 
@@ -79,6 +81,10 @@ def _http(_request: Request, raised: Exception) -> JSONResponse:
         error.status_code, f"http-{error.status_code}"
     )
     return respond(ProblemError(error.status_code, name, str(error.detail)), dict(error.headers or {}))
+
+
+def _conflict(_request: Request, _error: Exception) -> JSONResponse:
+    return respond(ProblemError(409, "conflict", "another request changed the same at the same moment; try again"))
 
 
 def _unexpected(_request: Request, _error: Exception) -> JSONResponse:

@@ -113,9 +113,7 @@ def end_lease_if_dead(session: Session, *, evaluation_id: str, moment: datetime,
     else:
         return None
     if evaluation.cancel_requested:
-        reason = Reason(evaluation.cancel_reason or Reason.BY_REQUEST)
-        states.end_attempt(session, evaluation, end="cancelled")
-        states.fail(session, evaluation, reason=reason, message=f"cancelled; {why}")
+        states.end_cancelled(session, evaluation, message=f"cancelled; {why}")
         return None
     states.end_attempt(session, evaluation, end="expired")
     if evaluation.attempts >= settings.max_attempts:

@@ -59,9 +59,8 @@ def take_report(
     check_subject(report, evaluation=evaluation, suite=context.suite)
     _keep_facts(evaluation, report, log_digest)
     if evaluation.cancel_requested or _reason_of(report) in {Reason.BY_REQUEST, Reason.SUPERSEDED}:
-        states.end_attempt(session, evaluation, end="cancelled")
-        reason = Reason(evaluation.cancel_reason or _reason_of(report) or Reason.BY_REQUEST)
-        states.fail(session, evaluation, reason=reason, message="cancelled while a node worked on it")
+        message = "cancelled while a node worked on it"
+        states.end_cancelled(session, evaluation, message=message, reason=_reason_of(report))
         return
     failure = report.failure or hidden_failure(
         report, suite=context.suite, build_only=evaluation.build_only, units=_units(session, evaluation)

@@ -53,6 +53,13 @@ def fail(session: Session, evaluation: Evaluation, *, reason: Reason, message: s
     move(session, evaluation, State.CANCELLED if outcome is Outcome.CANCELLED else State.FINISHED)
 
 
+def end_cancelled(session: Session, evaluation: Evaluation, *, message: str, reason: Reason | None = None) -> None:
+    """`reason`: where nobody asked for it before."""
+    asked = Reason(evaluation.cancel_reason) if evaluation.cancel_reason else None
+    end_attempt(session, evaluation, end="cancelled")
+    fail(session, evaluation, reason=asked or reason or Reason.BY_REQUEST, message=message)
+
+
 def end_attempt(session: Session, evaluation: Evaluation, *, end: str) -> None:
     """End the attempt that holds the lease; its token opens nothing from here on."""
     if evaluation.attempt_id is None:

@@ -14,6 +14,7 @@ from contract.suite import Suite
 from service import find
 from service.auth import Principal
 from service.bases import named_base, position_of
+from service.database import insert_if_missing
 from service.evaluations import check_device_class, ensure_evaluation
 from service.models import Bundle, Evaluation, IdempotencyKey, Kernel, Project, Revision
 from service.problems import ProblemError
@@ -92,8 +93,7 @@ def submit(
     created = revision is None
     if revision is None:
         if session.get(Bundle, submission.digest) is None:
-            session.add(Bundle(digest=submission.digest, bytes=archive_bytes))
-            session.flush()
+            insert_if_missing(session, Bundle(digest=submission.digest, bytes=archive_bytes))
         revision = _new_revision(principal=principal, submission=submission, kernel=kernel, suite=suite)
         session.add(revision)
         session.flush()

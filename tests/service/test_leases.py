@@ -32,15 +32,16 @@ def test_a_claim_brings_all_that_the_job_needs(api: Api, node: Api, evaluation: 
     assert [attempt["node"] for attempt in found["attempts"]] == ["node-1"]
 
 
-def test_of_many_claims_at_once_one_wins(running, evaluation: str) -> None:
-    nodes = [running.api(running.token(Scope.WORKER, node=f"node-{place}")) for place in range(8)]
+@pytest.mark.parametrize("names", [[f"node-{place}" for place in range(8)], ["node-1"] * 8])
+def test_of_many_claims_at_once_one_wins(running, evaluation: str, names: list[str]) -> None:
+    nodes = [(name, running.api(running.token(Scope.WORKER, node=name))) for name in names]
 
-    def attempt(place: int) -> int:
-        body = claim(name=f"node-{place}")
-        return nodes[place].http.post(f"/evaluations/{evaluation}/claim", json=body).status_code
+    def attempt(node: tuple[str, Api]) -> int:
+        name, api = node
+        return api.http.post(f"/evaluations/{evaluation}/claim", json=claim(name=name)).status_code
 
     with ThreadPoolExecutor(8) as pool:
-        assert sorted(pool.map(attempt, range(8))) == [200] + [409] * 7
+        assert sorted(pool.map(attempt, nodes)) == [200] + [409] * 7
 
 
 def test_what_was_claimed_finished_or_is_of_another_class_is_not_claimable(
@@ -87,11 +88,19 @@ def test_heartbeats_carry_progress_out_and_cancellation_back(api: Api, node: Api
     response = api.http.delete(f"/evaluations/{evaluation}")
     assert (response.status_code, response.json()["state"]) == (202, "leased")
     assert node.beat(job)["cancel"] is True
-    failure = Failure(reason=Reason.BY_REQUEST, stage=Stage.MEASURE, message="")
-    node.finish(job, report(failure=failure))
     found = api.evaluation(evaluation)
     assert (found["state"], found["outcome"], found["reason"]) == ("cancelled", "cancelled", "by_request")
     assert found["attempts"][0]["end"] == "cancelled"
+    assert node.report(job, report()).json()["type"] == "urn:kernelgate:problem:lease-lost"
+
+
+def test_a_node_that_reports_its_own_stop_ends_the_evaluation_as_cancelled(
+    api: Api, node: Api, evaluation: str
+) -> None:
+    failure = Failure(reason=Reason.SUPERSEDED, stage=Stage.MEASURE, message="")
+    node.finish(node.claim(evaluation), report(failure=failure))
+    found = api.evaluation(evaluation)
+    assert (found["state"], found["outcome"], found["reason"]) == ("cancelled", "cancelled", "superseded")
     assert found["cases"] == []
 
 

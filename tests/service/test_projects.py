@@ -1,3 +1,5 @@
+from concurrent.futures import ThreadPoolExecutor
+
 from sqlmodel import select
 
 from contract.api import Scope
@@ -74,3 +76,18 @@ def test_positions_follow_the_list(api: Api, running) -> None:
     assert position() == 1
     api.bring_suite(revisions=["v1_naive"])
     assert position() is None
+
+
+def test_one_project_made_by_many_at_once_is_made_once(api: Api) -> None:
+    with ThreadPoolExecutor(6) as pool:
+        answers = list(pool.map(lambda _: api.http.post("/projects", json={"slug": "raced"}).status_code, range(6)))
+    assert sorted(answers) == [201] + [409] * 5
+
+
+def test_one_suite_brought_by_many_at_once_is_one(api: Api) -> None:
+    path = "/projects/local/kernels/sgemm_cpu/suite"
+    with ThreadPoolExecutor(6) as pool:
+        answers = list(pool.map(lambda _: api.http.put(path, json=SUITE).status_code, range(6)))
+    assert set(answers) <= {200, 409}
+    assert 200 in answers
+    assert len({api.ok("GET", path)["digest"]}) == 1
