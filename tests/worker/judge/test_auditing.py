@@ -1,0 +1,73 @@
+"""When a time is not believed: the launcher's events against the judge's clock, and the roofline."""
+
+from __future__ import annotations
+
+from random import Random
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from contract.outcomes import Reason
+from worker.judge.bursts import Burst, Subject
+from worker.judge.case import CaseRun
+from worker.judge.device_cpu import CpuDevice
+from worker.judge.faults import FaultError
+from worker.judge.turns import Turn
+from worker.operators.gemm import GEMM
+
+DIMS = {"m": 64, "n": 64, "k": 64}
+
+
+class EventDevice(CpuDevice):
+    """A CPU that claims to have events, and a roofline of 5 us."""
+
+    measures_itself: Any = True
+
+    def roofline_us(self, *, flops: float, bytes_moved: float, dtype: str) -> float:
+        assert flops > 0
+        assert bytes_moved > 0
+        assert dtype == "fp32"
+        return 5.0
+
+
+def run_of(pairs: int, *, head_us: float, hidden_us: float) -> CaseRun:
+    """Pairs of 1000 calls a burst; the judge's clock sees `hidden_us` a call more of the head than its events claim."""
+    how: Any = SimpleNamespace(dtype="fp32")  # all that an audit asks of the numerics
+    subject = Subject(device=EventDevice(), operator=GEMM, case="m=64,n=64,k=64", dims=DIMS, how=how, call_limit_s=1.0)
+    run = CaseRun(
+        subject=subject,
+        tensors=GEMM.tensors(DIMS, "fp32"),
+        allowed_slowdown=0.005,
+        seed=0,
+        against_base=True,
+    )
+    noise = Random(1)
+
+    def turn(claimed: float, hidden: float) -> Turn:
+        claimed *= 1 + noise.gauss(0, 1e-4)
+        return Turn(bursts=(Burst(calls=1000, claimed_us=claimed * 1e3, clock_us=(claimed * 1.015 + hidden) * 1e3),))
+
+    for _ in range(pairs):
+        run.rounds.append([([turn(head_us, hidden_us)], [turn(20.0, 0.0)])])
+    return run
+
+
+def test_events_and_clock_that_agree_are_believed() -> None:
+    run_of(8, head_us=18.0, hidden_us=0.0).audit()
+
+
+def test_time_hidden_from_the_events_is_untrusted() -> None:
+    with pytest.raises(FaultError, match="apart between the launchers' events") as caught:
+        run_of(8, head_us=18.0, hidden_us=0.1).audit()
+    assert caught.value.reason is Reason.CLOCKS_DISAGREE
+
+
+def test_fewer_than_eight_pairs_are_no_evidence_of_lies() -> None:
+    run_of(4, head_us=18.0, hidden_us=0.1).audit()
+
+
+def test_a_time_below_the_roofline_is_untrusted() -> None:
+    with pytest.raises(FaultError, match=r"at least 5\.00 us") as caught:
+        run_of(4, head_us=4.9, hidden_us=0.0).audit()
+    assert caught.value.reason is Reason.FASTER_THAN_ROOFLINE
