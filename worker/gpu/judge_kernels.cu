@@ -83,3 +83,118 @@ extern "C" __global__ void fill(unsigned char* base, u64 slot_stride, u64 elemen
 
 // Does nothing: how long it takes says whether the GPU is the judge's alone.
 extern "C" __global__ void probe() {}
+
+__device__ __forceinline__ float half_bits(unsigned short bits) {
+  float value;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(bits));
+  return value;
+}
+
+__device__ __forceinline__ float element(const unsigned char* from, u64 index, u32 half_precision) {
+  return half_precision ? half_bits(((const unsigned short*)from)[index]) : ((const float*)from)[index];
+}
+
+// One warp a row: products[s][r] = row . vector of slot s, squares[s][r] = row . row. Rows are dense.
+template <typename Work>
+__device__ __forceinline__ void rows_with_vectors(const unsigned char* base, u64 slot_stride, const u32* slots, u32 count,
+                                                  u32 rows, u32 columns, u32 half_precision, const Work* vectors,
+                                                  u64 vector_stride, Work* products, Work* squares) {
+  const u32 lane = threadIdx.x & 31;
+  const u64 warps = (u64)gridDim.x * blockDim.x / 32;
+  for (u64 at = ((u64)blockIdx.x * blockDim.x + threadIdx.x) / 32; at < (u64)count * rows; at += warps) {
+    const u64 slot = at / rows, row = at % rows;
+    const unsigned char* from = base + slots[slot] * slot_stride + row * columns * (half_precision ? 2 : 4);
+    const Work* vector = vectors + slot * vector_stride;
+    Work product = 0, square = 0;
+    if (half_precision && columns % 8 == 0 && ((u64)from & 15) == 0) {
+      for (u32 column = lane * 8; column < columns; column += 256) {
+        const uint4 packed = *(const uint4*)(from + 2 * (u64)column);
+        const unsigned short* part = (const unsigned short*)&packed;
+#pragma unroll
+        for (int i = 0; i < 8; ++i) {
+          const Work value = half_bits(part[i]);
+          product += value * vector[column + i];
+          square += value * value;
+        }
+      }
+    } else {
+      for (u32 column = lane; column < columns; column += 32) {
+        const Work value = element(from, column, half_precision);
+        product += value * vector[column];
+        square += value * value;
+      }
+    }
+#pragma unroll
+    for (int away = 16; away; away /= 2) {
+      product += __shfl_xor_sync(0xFFFFFFFFu, product, away);
+      square += __shfl_xor_sync(0xFFFFFFFFu, square, away);
+    }
+    if (lane == 0) {
+      products[at] = product;
+      squares[at] = square;
+    }
+  }
+}
+
+// One thread a column: kSampledRows rows of left @ right and of |left| @ |right|, for each chosen slot.
+constexpr u32 kSampledRows = 4, kSampledBlock = 256;
+
+template <typename Work>
+__device__ __forceinline__ void sampled_rows(const unsigned char* left, u64 left_stride, const unsigned char* right,
+                                             u64 right_stride, const u32* slots, u32 count, const u32* rows, u32 k,
+                                             u32 columns, u32 half_precision, Work* products, Work* absolutes) {
+  __shared__ Work some[kSampledRows][kSampledBlock];
+  const u32 size = half_precision ? 2 : 4, column = blockIdx.x * kSampledBlock + threadIdx.x;
+  for (u32 slot = blockIdx.y; slot < count; slot += gridDim.y) {
+    const unsigned char* a = left + slots[slot] * left_stride;
+    const unsigned char* b = right + slots[slot] * right_stride;
+    Work product[kSampledRows] = {}, absolute[kSampledRows] = {};
+    for (u32 first = 0; first < k; first += kSampledBlock) {
+      __syncthreads();
+#pragma unroll
+      for (u32 r = 0; r < kSampledRows; ++r) {
+        const u64 row = rows[slot * kSampledRows + r];
+        some[r][threadIdx.x] =
+            first + threadIdx.x < k ? (Work)element(a + row * k * size, first + threadIdx.x, half_precision) : (Work)0;
+      }
+      __syncthreads();
+      const u32 here = min(kSampledBlock, k - first);
+      if (column < columns) {
+#pragma unroll 8
+        for (u32 i = 0; i < here; ++i) {
+          const Work value = element(b, (u64)(first + i) * columns + column, half_precision);
+#pragma unroll
+          for (u32 r = 0; r < kSampledRows; ++r) {
+            const Work term = some[r][i] * value;
+            product[r] += term;
+            absolute[r] += term < 0 ? -term : term;
+          }
+        }
+      }
+    }
+    if (column < columns) {
+#pragma unroll
+      for (u32 r = 0; r < kSampledRows; ++r) {
+        const u64 to = ((u64)slot * kSampledRows + r) * columns + column;
+        products[to] = product[r];
+        absolutes[to] = absolute[r];
+      }
+    }
+  }
+}
+
+#define KERNELS(suffix, Work)                                                                                           \
+  extern "C" __global__ void rows_with_vectors_##suffix(                                                                \
+      const unsigned char* base, u64 slot_stride, const u32* slots, u32 count, u32 rows, u32 columns,                   \
+      u32 half_precision, const Work* vectors, u64 vector_stride, Work* products, Work* squares) {                      \
+    rows_with_vectors(base, slot_stride, slots, count, rows, columns, half_precision, vectors, vector_stride, products, \
+                      squares);                                                                                         \
+  }                                                                                                                     \
+  extern "C" __global__ void sampled_rows_##suffix(                                                                     \
+      const unsigned char* left, u64 left_stride, const unsigned char* right, u64 right_stride, const u32* slots,       \
+      u32 count, const u32* rows, u32 k, u32 columns, u32 half_precision, Work* products, Work* absolutes) {            \
+    sampled_rows(left, left_stride, right, right_stride, slots, count, rows, k, columns, half_precision, products,      \
+                 absolutes);                                                                                            \
+  }
+KERNELS(f64, double)
+KERNELS(f32, float)

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from contract.layout import Placed, SlotLayout
 from contract.report import Environment
+from worker.operators.products import Products
 
 
 class Arena(Protocol):
@@ -94,6 +95,9 @@ class Device(Protocol):
         alone, bit for bit, wherever `out` lies: the judge draws again to see whether inputs were modified.
         Must be quick: on a GPU 1 GB in about 1 ms, one launch for all slots.
         """
+
+    def products(self, work: Any) -> Products:
+        """What checks multiply, in the dtype `work`."""
 
     def roofline_us(self, *, flops: float, bytes_moved: float, dtype: str) -> float:
         """No call of this much work can take less; 0 where the device's limits are not known."""

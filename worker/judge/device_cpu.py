@@ -16,6 +16,7 @@ import numpy as np
 from contract.layout import DTYPE_BYTES, Placed, SlotLayout
 from contract.report import Environment
 from worker.launch.family import descendants, running
+from worker.operators.products import ArrayProducts
 
 _CPP = Path(__file__).resolve().parent.parent / "launch" / "cpp.py"
 _CPUS = Path("/sys/devices/system/cpu/cpu0")
@@ -99,6 +100,9 @@ class CpuDevice:
                 values = np.empty(slot.shape, np.float32)
                 _draw(rng, kind, values)
                 slot[...] = values
+
+    def products(self, work: Any) -> ArrayProducts:
+        return ArrayProducts(work)
 
     def roofline_us(self, *, flops: float, bytes_moved: float, dtype: str) -> float:
         """The limits of this CPU are not known."""

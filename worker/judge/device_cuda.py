@@ -19,6 +19,7 @@ from worker.gpu.arena import ARENA_ADDRESS, ArenaWindow, CreatedArena, granulari
 from worker.gpu.driver import check, open_context
 from worker.gpu.limits import roofline_us
 from worker.gpu.nvml import Nvml
+from worker.gpu.products import CudaProducts
 
 _KERNELS = Path(__file__).resolve().parent.parent / "gpu" / "judge_kernels.cu"
 _DTYPES = {"fp16": "float16", "fp32": "float32"}
@@ -93,6 +94,7 @@ class CudaDevice:
         self._name = self._nvml.name() or check(cuda.cuDeviceGetName(128, self._device)).rstrip(b"\0").decode()
         self._class = device_class_of(self._name)
         module = cupy.RawModule(code=_KERNELS.read_text(encoding="utf-8"), backend="nvrtc")
+        self._module = module
         self._fill = module.get_function("fill")
         self._probe = module.get_function("probe")
         self.quiet()  # the first launch loads the kernel
@@ -161,6 +163,9 @@ class CudaDevice:
                 xp.uint32(out.itemsize == DTYPE_BYTES["fp16"]),
             ),
         )
+
+    def products(self, work: Any) -> CudaProducts:
+        return CudaProducts(self.xp, self._module, work)
 
     def roofline_us(self, *, flops: float, bytes_moved: float, dtype: str) -> float:
         return roofline_us(self._class, flops=flops, bytes_moved=bytes_moved, dtype=dtype)

@@ -39,7 +39,9 @@ class Judge:
         self._dtype: Dtype = "fp16" if job.suite.dtype == "fp16" else "fp32"
         tolerances = tolerances_of(self._operator, job.suite.tolerances)
         work = device.reference_dtype if self._dtype == "fp16" else device.xp.float64
-        self._how = Numerics(xp=device.xp, dtype=self._dtype, work=work, tolerances=tolerances)
+        self._how = Numerics(
+            xp=device.xp, dtype=self._dtype, work=work, products=device.products(work), tolerances=tolerances
+        )
         self._verified = Verified(deterministic={}, workspace_bytes={})
         self._libraries: dict[str, str] = {}
         self._stage = Stage.VERIFY

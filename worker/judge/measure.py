@@ -13,7 +13,7 @@ from verdict import LOOKS, decide_all
 from worker.judge.case import CaseRun
 from worker.judge.device import Arena, Device
 from worker.judge.faults import FaultError
-from worker.judge.plan import BURST_US, Plan, plan
+from worker.judge.plan import BASELINE_BURST_US, BURST_US, Plan, plan
 from worker.judge.sides import Baseline, Revision
 from worker.judge.slots import Slots
 from worker.judge.turns import Player, Turn, first_call, take_capped_turn, take_turn
@@ -211,6 +211,7 @@ class Measurement:
                 slot_bytes=player.slots.layout.slot_bytes,
                 arena_bytes=self._arena.bytes,
                 cache_bytes=self._device.l2_bytes,
+                burst_us=BASELINE_BURST_US if self._device.measures_itself else BURST_US,
             )
             self._baseline_plans[run.case, backend] = chosen
         player = self._baseline_player(run, chosen.slots)

@@ -13,6 +13,7 @@ from types import ModuleType
 from typing import Any, Protocol
 
 from contract.layout import Dtype, Role, TensorSpec
+from worker.operators.products import Products
 
 Dims = Mapping[str, int]
 # Temporary arrays of a check stay near this size: enough to fill a GPU, little enough for a laptop.
@@ -41,6 +42,7 @@ class Numerics:
     xp: ModuleType
     dtype: Dtype
     work: Any
+    products: Products
     tolerances: Mapping[str, float]
 
     @property

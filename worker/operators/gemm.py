@@ -11,9 +11,9 @@ from typing import Any
 
 from contract.layout import Dtype, Role, TensorSpec
 from worker.operators import families
-from worker.operators.base import SCRATCH_BYTES, Compared, Dims, Numerics, ratio, worst
+from worker.operators.base import Compared, Dims, Numerics, ratio, worst
+from worker.operators.products import SAMPLED_ROWS
 
-ROWS = 4  # of each launched slot
 # A random sign vector turns a row's error e into a sum of standard deviation |e|; 8 of them never happen by chance.
 FREIVALDS_SIGMAS = 8.0
 
@@ -92,7 +92,9 @@ class Gemm:
 
     def choose(self, random: Random, dims: Dims, slots: Sequence[int]) -> Rows:
         m = dims["m"]
-        return Rows(slots=tuple(slots), rows=tuple(tuple(random.randrange(m) for _ in range(ROWS)) for _ in slots))
+        return Rows(
+            slots=tuple(slots), rows=tuple(tuple(random.randrange(m) for _ in range(SAMPLED_ROWS)) for _ in slots)
+        )
 
     def snapshot(self, how: Numerics, outputs: Sequence[Any], chosen: Rows) -> Any:
         slots, rows = how.xp.asarray(chosen.slots), how.xp.asarray(chosen.rows)
@@ -101,13 +103,8 @@ class Gemm:
     def compare_sampled(
         self, how: Numerics, inputs: Sequence[Any], snapshot: Any, chosen: Rows, dims: Dims
     ) -> Compared:
-        xp, (a, b) = how.xp, inputs
-        slots, rows = xp.asarray(chosen.slots), xp.asarray(chosen.rows)
-        found = []
-        for part in _chunks(len(chosen.slots), 4 * dims["k"] * dims["n"] * xp.dtype(how.work).itemsize):
-            reference = self.reference(how, (a[slots[part, None], rows[part]], b[slots[part]]))
-            found.append(_compare(how, *reference, snapshot[part], dims["k"]))
-        return worst(found)
+        product, absolute = how.products.of_rows(inputs[0], inputs[1], chosen.slots, chosen.rows)
+        return _compare(how, product, absolute, snapshot, dims["k"])
 
     def compare_whole(
         self,
@@ -120,33 +117,24 @@ class Gemm:
         random: Random,
     ) -> Compared:
         """Freivalds: C x against A (B x) for random signs x, row by row."""
-        xp, work = how.xp, how.work
-        signs = families.bits(xp, families.generator(xp, random.getrandbits(63)), (dims["n"], 1))
-        x = (2 * signs - 1).astype(work)
-        where = xp.asarray(slots)
-        m, n, k = dims["m"], dims["n"], dims["k"]
-        tolerance = FREIVALDS_SIGMAS * _relative_frobenius(how, k)
-        found = []
-        for part in _chunks(len(slots), (m * n + m * k + k * n) * xp.dtype(work).itemsize):
-            a, b = (tensor[where[part]].astype(work) for tensor in inputs)
-            c = outputs[0][where[part]].astype(work)
-            off = abs(c @ x - a @ (b @ x))[..., 0]
-            # Rows of C may all but cancel; what their sums were made of does not.
-            norms = xp.sqrt((c * c).sum(axis=-1)) + 1e-3 * xp.sqrt((a * a).sum(axis=-1)) * xp.sqrt(
-                (b * b).sum(axis=(-2, -1))[:, None] / k
-            )
-            shares = off / xp.maximum(tolerance * norms, 1e-30)
-            share = float(shares.max())
-            found.append(
-                Compared(
-                    error=float(off.max()),
-                    bound=float((tolerance * norms).max()),
-                    of_bound=math.inf if math.isnan(share) else share,
-                    nan=math.isnan(share),
-                    what="C x differs from A (B x) for random signs x",
-                )
-            )
-        return worst(found)
+        xp, (a, b), c, k = how.xp, inputs, outputs[0], dims["k"]
+        signs = families.bits(xp, families.generator(xp, random.getrandbits(63)), (1, dims["n"]))
+        x = (2 * signs - 1).astype(how.work)
+        cx, c_squares = how.products.with_vectors(c, slots, x)
+        bx, b_squares = how.products.with_vectors(b, slots, x)
+        abx, a_squares = how.products.with_vectors(a, slots, bx)
+        off = abs(cx - abx)
+        # Rows of C may all but cancel; what their sums were made of does not.
+        made_of = xp.sqrt(a_squares) * xp.sqrt(b_squares.sum(axis=1, keepdims=True) / k)
+        bounds = FREIVALDS_SIGMAS * _relative_frobenius(how, k) * (xp.sqrt(c_squares) + 1e-3 * made_of)
+        share = float((off / xp.maximum(bounds, 1e-30)).max())
+        return Compared(
+            error=float(off.max()),
+            bound=float(bounds.max()),
+            of_bound=math.inf if math.isnan(share) else share,
+            nan=math.isnan(share),
+            what="C x differs from A (B x) for random signs x",
+        )
 
     def baseline(self, torch: Any, backend: str, dims: Dims) -> Callable[[Sequence[Any], Sequence[Any]], None] | None:
         del backend, dims
@@ -193,11 +181,6 @@ def _compare_exact(how: Numerics, reference: Any, output: Any) -> Compared:
     nan = bool(xp.isnan(output).any())
     error = math.inf if nan else float(abs(output.astype(how.work) - rounded.astype(how.work)).max())
     return Compared(error=error, bound=0.0, of_bound=math.inf, nan=nan, what="not the rounded exact sum")
-
-
-def _chunks(count: int, bytes_each: int) -> list[slice]:
-    step = max(1, SCRATCH_BYTES // bytes_each)
-    return [slice(at, min(at + step, count)) for at in range(0, count, step)]
 
 
 GEMM = Gemm()

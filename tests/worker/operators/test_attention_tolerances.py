@@ -10,9 +10,12 @@ import pytest
 
 from worker.operators.attention import ATTENTION
 from worker.operators.base import Numerics
+from worker.operators.products import ArrayProducts
 
 Mutant = Callable[..., np.ndarray]
-HOW = Numerics(xp=np, dtype="fp16", work=np.float64, tolerances=ATTENTION.tolerances)
+HOW = Numerics(
+    xp=np, dtype="fp16", work=np.float64, products=ArrayProducts(np.float64), tolerances=ATTENTION.tolerances
+)
 
 
 def dims_of(*, causal: int, seqlen: int = 128, heads: int = 4) -> dict[str, int]:

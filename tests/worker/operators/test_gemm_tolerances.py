@@ -12,6 +12,7 @@ import pytest
 from contract.layout import Dtype
 from worker.operators.base import Numerics, tolerances_of
 from worker.operators.gemm import GEMM
+from worker.operators.products import ArrayProducts
 
 DIMS = {"m": 96, "n": 80, "k": 272}
 NUMPY: dict[str, Any] = {"fp16": np.float16, "fp32": np.float32}
@@ -19,7 +20,7 @@ Mutant = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
 def numerics(dtype: Dtype) -> Numerics:
-    return Numerics(xp=np, dtype=dtype, work=np.float64, tolerances=GEMM.tolerances)
+    return Numerics(xp=np, dtype=dtype, work=np.float64, products=ArrayProducts(np.float64), tolerances=GEMM.tolerances)
 
 
 def inputs_of(family: str, dtype: Dtype, dims: dict[str, int] = DIMS) -> list[np.ndarray]:
