@@ -1,7 +1,8 @@
-"""A kernel's series: points in the order of the mainline, in one query however many there are."""
+"""A kernel's series: points in the order of the mainline, in a fixed number of queries however many there are."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 import sqlalchemy as sa
@@ -39,25 +40,33 @@ def series_out(
     A revision stands for itself by its newest evaluation on the class that says something of it: one that measured
     before one that only compiled. Those that failed are points without a value. `mainline`: those alone.
     """
-    found = session.exec(
-        select(Series).where(
-            Series.kernel_id == kernel.id,
-            Series.device_class == device_class,
-            Series.case == case_id,
-            Series.metric == metric,
-        )
-    ).first()
+    wanted = {"value": metric, "share": OVER_BASELINE, "baseline": BASELINE_PREFIX + metric}
+    series = {
+        row.metric: row
+        for row in session.exec(
+            select(Series).where(
+                Series.kernel_id == kernel.id,
+                Series.device_class == device_class,
+                Series.case == case_id,
+                col(Series.metric).in_(wanted.values()),
+            )
+        ).all()
+    }
+    found = series.get(metric)
     if found is None:
         _check_known(session, project, kernel, device_class=device_class, case_id=case_id, metric=metric)
-    query = _points_query(kernel, device_class=device_class, case_id=case_id, metric=metric)
+    query = _page_query(kernel, device_class=device_class, series_id=found.id if found else None)
     if mainline:
         query = query.where(col(Revision.mainline).is_(True))
     if before is not None:
         query = query.where(_is_before(session, kernel, before))
-    order = series_order()
-    rows = session.execute(query.order_by(*(part.desc() for part in order)).limit(limit)).all()
-    rows = list(reversed(rows))
-    last = next((row for row in reversed(rows) if row.baseline and row.value is not None), None)
+    order = [part.desc() for part in series_order()]
+    rows = list(reversed(session.execute(query.order_by(*order).limit(limit)).all()))
+    ids = [row.evaluation for row in rows]
+    values = {role: _values(session, series[name].id, ids) if name in series else {} for role, name in wanted.items()}
+    compared = _comparisons(session, case_id, ids)
+    points = tuple(_point(row, values=values, compared=compared.get(row.evaluation)) for row in rows)
+    baseline, baseline_value = _baseline(points, metric=metric, beside=values["baseline"], compared=compared)
     return SeriesOut(
         project=project.slug,
         kernel=kernel.name,
@@ -66,26 +75,37 @@ def series_out(
         metric=metric,
         unit=found.unit if found else "",
         better=cast("Any", found.better) if found else None,
-        baseline=last.baseline if last else None,
-        baseline_value=_baseline_value(last, metric) if last else None,
-        points=tuple(_point(row) for row in rows),
+        baseline=baseline,
+        baseline_value=baseline_value,
+        points=points,
     )
 
 
-def _baseline_value(row: Any, metric: str) -> float | None:
-    """In the series' unit. Where only the share of it was measured, the value follows from the share."""
-    if metric in {OVER_BASELINE, "of_baseline"}:
-        return 1.0
-    if row.baseline_value is not None:
-        return float(row.baseline_value)
-    if row.of_baseline and metric == "throughput":
-        return float(row.value / row.of_baseline)
-    if row.of_baseline and metric == "time":
-        return float(row.value * row.of_baseline)
-    return None
+def _baseline(
+    points: tuple[Point, ...], *, metric: str, beside: Mapping[str, Any], compared: Mapping[str, Any]
+) -> tuple[str | None, float | None]:
+    """The newest point's baseline: its name, and its value in the series' unit. Where only the share of it was
+    measured, the value follows from the share."""
+    for point in reversed(points):
+        row = compared.get(point.evaluation or "")
+        if point.value is None or row is None or row.baseline is None:
+            continue
+        value = beside.get(point.evaluation or "")
+        if metric in {OVER_BASELINE, "of_baseline"}:
+            return row.baseline, 1.0
+        if value is not None:
+            return row.baseline, float(value.value)
+        if point.of_baseline and metric in {"throughput", "time"}:
+            return row.baseline, point.value * point.of_baseline ** (1 if metric == "time" else -1)
+        return row.baseline, None
+    return None, None
 
 
-def _point(row: Any) -> Point:
+def _point(row: Any, *, values: Mapping[str, Mapping[str, Any]], compared: Any) -> Point:
+    value, share = values["value"].get(row.evaluation), values["share"].get(row.evaluation)
+    interval = None
+    if compared and compared.low is not None and compared.high is not None:
+        interval = (compared.low, compared.high)
     return Point(
         revision=row.revision,
         evaluation=row.evaluation,
@@ -94,15 +114,15 @@ def _point(row: Any) -> Point:
         summary=row.summary,
         mainline=row.mainline,
         at=row.finished_at or row.created_at,
-        value=row.value,
-        low=row.low,
-        high=row.high,
+        value=value.value if value else None,
+        low=value.low if value else None,
+        high=value.high if value else None,
         outcome=row.outcome,
-        verdict=row.verdict,
+        verdict=compared.verdict if compared else None,
         base=row.base,
-        ratio=row.ratio,
-        interval=(row.ratio_low, row.ratio_high) if row.ratio_low is not None and row.ratio_high is not None else None,
-        of_baseline=row.of_baseline,
+        ratio=compared.ratio if compared else None,
+        interval=interval,
+        of_baseline=share.value if share else None,
     )
 
 
@@ -119,58 +139,61 @@ def _is_before(session: Session, kernel: Kernel, revision_id: str) -> Any:
     return sa.tuple_(*series_order()) < key
 
 
-def _points_query(kernel: Kernel, *, device_class: DeviceClass, case_id: str, metric: str) -> sa.Select[Any]:
-    base, share, beside = aliased(Revision), aliased(Measurement), aliased(Measurement)
-    value, compared, evaluation = col(Measurement.value), Comparison, Evaluation
+def _values(session: Session, series_id: str, evaluation_ids: Sequence[str]) -> dict[str, Any]:
+    """evaluation -> (value, low, high), of those that a history may draw."""
+    query = sa.select(
+        col(Measurement.evaluation_id), col(Measurement.value), col(Measurement.low), col(Measurement.high)
+    ).where(
+        col(Measurement.series_id) == series_id,
+        col(Measurement.trusted).is_(True),
+        col(Measurement.evaluation_id).in_(evaluation_ids),
+    )
+    return {row.evaluation_id: row for row in session.execute(query)}
 
-    def measured(what: type[Measurement], metric: str) -> sa.ColumnElement[bool]:
-        """`what` is the evaluation's value of `metric` in this case."""
-        series = (
-            sa.select(col(Series.id))
-            .where(col(Series.kernel_id) == kernel.id, col(Series.device_class) == device_class)
-            .where(col(Series.case) == case_id, col(Series.metric) == metric)
-            .scalar_subquery()
-        )
-        return sa.and_(
-            col(what.evaluation_id) == col(evaluation.id), col(what.series_id) == series, col(what.trusted).is_(True)
-        )
 
+def _comparisons(session: Session, case_id: str, evaluation_ids: Sequence[str]) -> dict[str, Any]:
+    """evaluation -> verdict, ratio and its interval, baseline; without the pairs, which can be a megabyte."""
+    query = sa.select(
+        col(Comparison.evaluation_id),
+        col(Comparison.verdict),
+        col(Comparison.ratio),
+        col(Comparison.low),
+        col(Comparison.high),
+        col(Comparison.baseline),
+    ).where(col(Comparison.case) == case_id, col(Comparison.evaluation_id).in_(evaluation_ids))
+    return {row.evaluation_id: row for row in session.execute(query)}
+
+
+def _page_query(kernel: Kernel, *, device_class: DeviceClass, series_id: str | None) -> sa.Select[Any]:
+    """The points without their values. Those are fetched for the page alone, in queries of their own: one join of
+    everything takes seconds when PostgreSQL's statistics are older than the rows."""
+    base = aliased(Revision)
     newest = _newest_evaluations(kernel, device_class)
+    measured = sa.select(col(Measurement.evaluation_id)).where(
+        col(Measurement.series_id) == series_id, col(Measurement.trusted).is_(True)
+    )
     columns: list[Any] = [
         col(Revision.id).label("revision"),
-        col(evaluation.id).label("evaluation"),
+        col(Evaluation.id).label("evaluation"),
         col(Revision.label),
         col(Revision.commit),
         col(Revision.summary),
         col(Revision.mainline),
-        col(evaluation.created_at),
-        col(evaluation.finished_at),
-        value,
-        col(Measurement.low),
-        col(Measurement.high),
-        col(evaluation.outcome),
-        col(compared.verdict),
+        col(Evaluation.created_at),
+        col(Evaluation.finished_at),
+        col(Evaluation.outcome),
         col(base.label).label("base"),
-        col(compared.ratio),
-        col(compared.low).label("ratio_low"),
-        col(compared.high).label("ratio_high"),
-        col(compared.baseline),
-        col(share.value).label("of_baseline"),
-        col(beside.value).label("baseline_value"),
     ]
-    of_case = sa.and_(col(compared.evaluation_id) == col(evaluation.id), col(compared.case) == case_id)
     return (
         sa.select(*columns)
         .select_from(newest)
-        .join(evaluation, col(evaluation.id) == newest.c.id)
-        .join(Revision, col(Revision.id) == col(evaluation.revision_id))
-        .outerjoin(Measurement, measured(Measurement, metric))
-        .outerjoin(compared, of_case)
-        .outerjoin(base, col(base.id) == col(evaluation.base_id))
-        .outerjoin(share, measured(share, OVER_BASELINE))
-        .outerjoin(beside, measured(beside, BASELINE_PREFIX + metric))
+        .join(Evaluation, col(Evaluation.id) == newest.c.id)
+        .join(Revision, col(Revision.id) == col(Evaluation.revision_id))
+        .outerjoin(base, col(base.id) == col(Evaluation.base_id))
         .where(newest.c.place == 1)
-        .where(sa.or_(value.is_not(None), col(evaluation.outcome).in_(_SHOWN_WITHOUT_VALUE)))
+        .where(
+            sa.or_(col(Evaluation.id).in_(measured), col(Evaluation.outcome).in_(_SHOWN_WITHOUT_VALUE)),
+        )
     )
 
 
