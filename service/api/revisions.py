@@ -20,6 +20,9 @@ from service.submitting import Submission, check_submission
 
 router = APIRouter(tags=["revisions"])
 
+# What it refers to (DeviceClass) is among the document's components already.
+_JSON = RevisionIn.model_json_schema(ref_template="#/components/schemas/{model}")
+_JSON.pop("$defs")
 _FORM: dict[str, Any] = {
     "type": "object",
     "required": ["project", "kernel", "bundle"],
@@ -35,7 +38,7 @@ _BODY = {
         "required": True,
         "content": {
             "application/json": {
-                "schema": RevisionIn.model_json_schema(),
+                "schema": _JSON,
                 "example": examples.REVISION,
             },
             "multipart/form-data": {"schema": _FORM},
