@@ -8,7 +8,9 @@ from typing import Annotated
 import typer
 
 from cli.commands.options import AsJson, Folder, OneClass
+from contract.devices import DeviceClass
 
+NodeClass = Annotated[DeviceClass, typer.Option("--device-class", help="The class of this machine's worker.")]
 db_app = typer.Typer(help="The database: DATABASE_URL, else the one in the home folder.", no_args_is_help=True)
 
 
@@ -27,29 +29,35 @@ def up(
     *,
     port: Annotated[int | None, typer.Option(help="By default 8000, or any where that is taken.", min=0)] = None,
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
-    worker: Annotated[bool, typer.Option("--worker/--no-worker", help="With one worker of class cpu.")] = True,
+    device_class: NodeClass = DeviceClass.CPU,
+    worker: Annotated[bool, typer.Option("--worker/--no-worker", help="With one worker of that class.")] = True,
 ) -> None:
-    """Run everything here: database, Redis, service and a CPU worker, until stopped."""
+    """Run everything here: database, Redis, service and a worker, until stopped."""
     from functools import partial  # noqa: PLC0415
 
     from cli.local.home import find_home  # noqa: PLC0415
     from cli.local.up import run_up  # noqa: PLC0415
 
-    run_up(find_home(), host=host, port=port, worker=worker, say=partial(print, flush=True))
+    node = device_class if worker else None
+    run_up(find_home(), host=host, port=port, node=node, say=partial(print, flush=True))
 
 
 def demo(
     *,
     root: Annotated[Path | None, typer.Option(help="Folder with kernels/ and data/; by default the project's.")] = None,
+    device_class: NodeClass = DeviceClass.CPU,
     as_json: AsJson = False,
 ) -> None:
-    """Submit the shipped kernels revision by revision and print what became of each."""
+    """Submit the shipped kernels revision by revision and print what became of each.
+
+    With a GPU's class, on a machine that has one: its kernels are measured, and nothing else is done.
+    """
     from cli.demo.play import play  # noqa: PLC0415
     from cli.local.home import find_home  # noqa: PLC0415
     from cli.show.console import console  # noqa: PLC0415
     from cli.show.output import print_json  # noqa: PLC0415
 
-    result = play(root, find_home(), out=console(stderr=as_json))
+    result = play(root, find_home(), node=device_class, out=console(stderr=as_json))
     if as_json:
         print_json(result.rows)
     if result.code:

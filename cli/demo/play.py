@@ -27,6 +27,7 @@ from cli.show.outcomes import NOT_MEASURED, outcome_text
 from cli.submission import Wanted, import_csv, push_suite, submit_folder
 from cli.text import many, one_line
 from contract.api import EvaluationIn, EvaluationOut
+from contract.devices import DeviceClass
 from contract.job import Progress
 from contract.names import LOCAL_PROJECT
 
@@ -48,11 +49,11 @@ class Played:
         return Exit.NOT_MEASURED if any(row.unmeasured for row in self.rows) else Exit.OK
 
 
-def play(root: Path | None, home: Home, *, out: Console) -> Played:
+def play(root: Path | None, home: Home, *, node: DeviceClass, out: Console) -> Played:
     folder = root or (Path.cwd() if (Path.cwd() / "kernels").is_dir() else Path(cli.__file__).parents[1])
     compiles = {"cpp": True, "cuda": compiles_cuda(), "triton": compiles_triton()}
-    planned = plan(folder, compiles=compiles)
-    with running_service(home, out) as url, Client(url, home.token()) as client:
+    planned = plan(folder, compiles=compiles, node=node)
+    with running_service(home, node, out) as url, Client(url, home.token()) as client:
         for suite in planned.suites:
             push_suite(client, LOCAL_PROJECT, suite)
         for line in planned.left_out:
@@ -68,7 +69,7 @@ def play(root: Path | None, home: Home, *, out: Console) -> Played:
 
 
 @contextmanager
-def running_service(home: Home, out: Console) -> Iterator[str]:
+def running_service(home: Home, node: DeviceClass, out: Console) -> Iterator[str]:
     """The service of this home: the one that runs, else one for as long as the demo takes."""
     running = home.running()
     if running is not None:
@@ -78,12 +79,12 @@ def running_service(home: Home, out: Console) -> Iterator[str]:
     home.make()
     child = Child(
         name="kernelgate up",
-        argv=(sys.executable, "-m", "cli.main", "up", "--port", "0"),
+        argv=(sys.executable, "-m", "cli.main", "up", "--port", "0", "--device-class", node.value),
         environment={"KERNELGATE_MAX_PROCESSES": MAX_PROCESSES, **os.environ, "KERNELGATE_HOME": str(home.path)},
         log=home.logs / "up.log",
         stop_signals=((signal.SIGTERM, 30.0),),
     )
-    out.print(f"starting the service, Redis and a CPU worker; data in {home.path}")
+    out.print(f"starting the service, Redis and a worker of class {node.value}; data in {home.path}")
     child.start()
     try:
         if not wait_until(lambda: home.running() is not None, limit_s=START_LIMIT_S, child=child):

@@ -27,7 +27,6 @@ from contract.api import Scope, TokenIn
 from contract.devices import DeviceClass
 
 DEFAULT_PORT = 8000
-NODE_NAME = "local-cpu"
 START_LIMIT_S = 60.0
 WATCH_EVERY_S = 0.2
 
@@ -44,8 +43,11 @@ class Address:
         return f"http://{self.host}:{self.port}"
 
 
-def run_up(home: Home, *, host: str, port: int | None, worker: bool, say: Say) -> None:
-    """Start everything, and return once a signal has stopped it. Says so and returns at once where it already runs."""
+def run_up(home: Home, *, host: str, port: int | None, node: DeviceClass | None, say: Say) -> None:
+    """Start everything, and return once a signal has stopped it. Says so and returns at once where it already runs.
+
+    node: the class of the one worker; None for none.
+    """
     home.make()
     with _lock(home) as held:
         if not held:
@@ -60,7 +62,7 @@ def run_up(home: Home, *, host: str, port: int | None, worker: bool, say: Say) -
         children: list[Child] = []
         try:
             with stop.on_signals():
-                _start(home, address, children, worker=worker)
+                _start(home, address, children, node)
                 home.say_running(Running(url=address.url, pid=os.getpid()))
                 _greet(home, address, say)
                 _supervise(children, stop, say)
@@ -75,7 +77,7 @@ def run_up(home: Home, *, host: str, port: int | None, worker: bool, say: Say) -
         say("stopped")
 
 
-def _start(home: Home, address: Address, children: list[Child], *, worker: bool) -> None:
+def _start(home: Home, address: Address, children: list[Child], node: DeviceClass | None) -> None:
     environment = dict(os.environ)
     if environment["REDIS_URL"] == redis.redis_url(redis.socket_path(home)):
         children.append(redis.redis_child(home, environment))
@@ -84,8 +86,8 @@ def _start(home: Home, address: Address, children: list[Child], *, worker: bool)
     _token(home, Scope.ADMIN)
     children.append(_service_child(home, address, environment))
     _start_child(children[-1], lambda: _ready(address))
-    if worker:
-        children.append(_worker_child(home, address, environment))
+    if node is not None:
+        children.append(_worker_child(home, address, environment, node))
         children[-1].start()
 
 
@@ -97,12 +99,13 @@ def _service_child(home: Home, address: Address, environment: dict[str, str]) ->
     return Child(name="service", argv=tuple(argv), environment=environment, log=home.logs / "service.log")
 
 
-def _worker_child(home: Home, address: Address, environment: dict[str, str]) -> Child:
+def _worker_child(home: Home, address: Address, environment: dict[str, str], node: DeviceClass) -> Child:
+    name = f"local-{node.value}"
     own = {
         "KERNELGATE_SERVICE_URL": address.url,
-        "KERNELGATE_NODE_TOKEN": _token(home, Scope.WORKER),
-        "KERNELGATE_NODE_NAME": NODE_NAME,
-        "KERNELGATE_DEVICE_CLASS": DeviceClass.CPU.value,
+        "KERNELGATE_NODE_TOKEN": _token(home, Scope.WORKER, node=name),
+        "KERNELGATE_NODE_NAME": name,
+        "KERNELGATE_DEVICE_CLASS": node.value,
         "KERNELGATE_BUILD_ONLY_CLASSES": json.dumps([klass.value for klass in build_only_classes()]),
         "KERNELGATE_CACHE_DIR": environment.get("KERNELGATE_CACHE_DIR") or str(home.path / "cache"),
     }
@@ -144,15 +147,15 @@ def _greet(home: Home, address: Address, say: Say) -> None:
     say("submit with: kernelgate submit kernels/sgemm_cpu/v1_blocked --wait")
 
 
-def _token(home: Home, scope: Scope) -> str:
-    """The home's token of that scope, made anew where the database doesn't know the kept one."""
-    kept = home.token(scope.value)
+def _token(home: Home, scope: Scope, *, node: str | None = None) -> str:
+    """The home's token of that scope (and node), made anew where the database doesn't know the kept one."""
+    kept_as = node or scope.value
+    kept = home.token(kept_as)
     if kept is not None and known_token(kept, scope):
         return kept
-    node = NODE_NAME if scope is Scope.WORKER else None
     made = make_token(TokenIn(scope=scope, node=node, note="made by kernelgate up"))
     assert made.secret is not None  # noqa: S101
-    home.keep_token(made.secret, scope.value)
+    home.keep_token(made.secret, kept_as)
     return made.secret
 
 

@@ -58,6 +58,13 @@ def test_the_plan_is_read_off_the_folders_and_what_is_measured_comes_first(root:
     assert steps[-1].device_classes == (DeviceClass.H200,)
 
 
+def test_on_a_card_its_kernels_are_measured_and_no_others(root: Path) -> None:
+    steps = plan(root, compiles=EVERYTHING, node=DeviceClass.H200).steps
+    assert {(step.suite.kernel, step.build_only, step.device_classes) for step in steps} == {
+        ("hgemm", False, (DeviceClass.H200,))
+    }
+
+
 def test_what_cannot_be_compiled_here_is_left_out_and_said(root: Path) -> None:
     planned = plan(root, compiles={**EVERYTHING, "cuda": False})
     assert {step.suite.kernel for step in planned.steps} == {"sgemm_cpu"}
