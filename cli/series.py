@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import product
 
 from cli.client import Client
 from cli.errors import CliError
@@ -10,7 +11,7 @@ from cli.text import case_name
 from contract.api import CompareOut, KernelOut, NodeOut, RevisionOut, Series
 from contract.devices import DeviceClass
 
-PREFERRED_METRICS = ("throughput", "time")
+PREFERRED_METRICS = ("throughput", "throughput_over_baseline", "time")
 
 
 @dataclass(frozen=True)
@@ -32,19 +33,27 @@ def nodes_of(client: Client) -> list[NodeOut]:
 def choose_series(
     client: Client, *, project: str, kernel: str, device_class: DeviceClass | None, case: str | None, metric: str | None
 ) -> Chosen:
-    """The series asked for; what is left open is the kernel's first class and case, and throughput."""
+    """The series asked for; of what is left open, the first in the kernel's order that has values."""
     found = _kernel(client, project, kernel)
     if not found.device_classes or not found.cases or not found.metrics:
         raise CliError(f"{kernel} has no measurements yet", hint="`kernelgate submit PATH --wait` brings some")
-    query = {
-        "device_class": (device_class or found.device_classes[0]).value,
-        "case": _case(found, case),
-        "metric": metric or next((name for name in PREFERRED_METRICS if name in found.metrics), found.metrics[0]),
-    }
-    if query["metric"] not in found.metrics:
+    if metric is not None and metric not in found.metrics:
         raise CliError(f"{kernel} has no metric {metric} (it has {', '.join(found.metrics)})")
-    series = client.get(f"/projects/{project}/kernels/{kernel}/history", Series, **query)
-    return Chosen(series=series, kernel=found)
+    preferred = [name for name in PREFERRED_METRICS if name in found.metrics]
+    wanted = product(
+        [device_class] if device_class else found.device_classes,
+        [_case(found, case)] if case else found.cases,
+        [metric] if metric else preferred or found.metrics[:1],
+    )
+    first: Series | None = None
+    for klass, case_id, name in wanted:
+        query = {"device_class": klass.value, "case": case_id, "metric": name}
+        series = client.get(f"/projects/{project}/kernels/{kernel}/history", Series, **query)
+        if any(point.value is not None for point in series.points):
+            return Chosen(series=series, kernel=found)
+        first = first or series
+    assert first is not None  # noqa: S101 - there is a class, a case and a metric
+    return Chosen(series=first, kernel=found)
 
 
 def choose_comparison(
@@ -80,9 +89,7 @@ def _kernel(client: Client, project: str, name: str) -> KernelOut:
     return found
 
 
-def _case(kernel: KernelOut, asked: str | None) -> str:
-    if asked is None:
-        return kernel.cases[0]
+def _case(kernel: KernelOut, asked: str) -> str:
     for case in kernel.cases:
         if asked in {case, case_name(case)}:
             return case

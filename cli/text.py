@@ -52,7 +52,7 @@ def ratio_with_interval(ratio: float | None, interval: tuple[float, float] | Non
     if interval is None:
         return number(ratio)
     low, high = interval
-    places = decimals(ratio, low, high)
+    places = max(1, decimals(ratio, low, high))
     return f"{ratio:.{places}f} [{low:.{places}f}, {high:.{places}f}]"
 
 

@@ -141,9 +141,14 @@ def _number(metric: Metric | None) -> str:
 
 
 def _shown_case(results: Sequence[CaseResult]) -> CaseResult | None:
-    """The last case that was compared, else the last that was measured: suites go from small to large."""
+    """The case that is slowest against its base where one is slower; else the last compared, else the last measured:
+    suites go from small to large."""
     measured = [result for result in results if not result.skipped and result.metrics]
-    return next((result for result in reversed(measured) if result.judgement), measured[-1] if measured else None)
+    compared = [result for result in measured if result.judgement]
+    slower = [result for result in compared if result.judgement and result.judgement.verdict is Verdict.SLOWER]
+    if slower:
+        return max(slower, key=lambda result: (result.judgement and result.judgement.ratio) or 0.0)
+    return compared[-1] if compared else measured[-1] if measured else None
 
 
 def _unit(metrics: Iterable[Metric | None], *, bare: bool = False) -> str:

@@ -11,7 +11,7 @@ from cli.show.outcomes import outcome_text, verdict_text
 from cli.text import case_name, number, one_line, ratio_with_interval
 from contract.api import Point
 
-SUMMARY_WIDTH = 48
+BESIDE = "○"
 
 
 def series_view(chosen: Chosen) -> RenderableType:
@@ -35,7 +35,11 @@ def series_view(chosen: Chosen) -> RenderableType:
     )
     for point in series.points:
         table.add_row(*_row(point))
+    table.columns[-1].no_wrap = True
+    table.columns[-1].overflow = "ellipsis"
     parts.append(table)
+    if not all(point.mainline for point in series.points):
+        parts += [Text(), Text(f"{BESIDE} beside the mainline", style="dim")]
     others = [case_name(case) for case in kernel.cases if case != series.case]
     if others:
         parts += [Text(), Text(f"other cases (--case): {'; '.join(others)}", style="dim")]
@@ -46,7 +50,7 @@ def series_view(chosen: Chosen) -> RenderableType:
 
 
 def _row(point: Point) -> tuple[str | Text, ...]:
-    label = one_line(point.label) + ("" if point.mainline else " (beside the mainline)")
+    label = one_line(point.label) if point.mainline else f"{BESIDE} {one_line(point.label)}"
     return (
         label,
         point.commit[:9] if point.commit else "",
@@ -56,5 +60,5 @@ def _row(point: Point) -> tuple[str | Text, ...]:
         ratio_with_interval(point.ratio, point.interval),
         verdict_text(point.verdict, point.ratio, point.interval),
         outcome_text(point.outcome),
-        one_line(point.summary, width=SUMMARY_WIDTH),
+        one_line(point.summary),
     )

@@ -89,6 +89,14 @@ def test_history_asks_for_the_first_class_and_case_where_none_is_named(service: 
     assert "other classes (--device-class): rtx4090" in lines
 
 
+def test_history_goes_to_the_first_series_that_has_values(service: Stub) -> None:
+    empty = SERIES.model_copy(update={"points": ()})
+    service.routes[HISTORY] = lambda request: answer(SERIES if request.url.params["case"] == CASES[1] else empty)
+    assert "440.5" in runner.invoke(app, ["history", "hgemm"]).output
+    service.routes[HISTORY] = empty
+    assert "no revision has been measured" in runner.invoke(app, ["history", "hgemm"]).output
+
+
 def test_history_takes_a_case_by_its_short_name(service: Stub) -> None:
     runner.invoke(app, ["history", "hgemm", "--case", "4096^3", "--metric", "time", "--device-class", "rtx4090"])
     asked = service.asked(HISTORY)[0].url.params
