@@ -62,8 +62,14 @@ def judge(
     )
     message = job.model_dump_json().encode() + b"\n"
     stage, began = Stage.VERIFY, datetime.now(UTC)
+    # The judge's own kernels take seconds to compile. No process that runs a submission's host code learns of the folder.
+    own = {"CUPY_CACHE_DIR": str(settings.cache_dir / "cupy")} if gpu else {}
     with room.start(
-        [sys.executable, *settings.judge], cwd=room.folder("judge"), limit_s=settings.silence_limit_s, stdin=message
+        [sys.executable, *settings.judge],
+        cwd=room.folder("judge"),
+        limit_s=settings.silence_limit_s,
+        stdin=message,
+        variables=own,
     ) as child:
         try:
             for line in child.lines():

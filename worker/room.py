@@ -7,8 +7,9 @@ import fcntl
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from contract.bundle import Files, check_path
@@ -63,13 +64,22 @@ class Room:
             check=self.check,
         )
 
-    def start(self, argv: Sequence[str], *, cwd: Path, limit_s: float, stdin: bytes, **limits: Any) -> Child:
+    def start(
+        self,
+        argv: Sequence[str],
+        *,
+        cwd: Path,
+        limit_s: float,
+        stdin: bytes,
+        variables: Mapping[str, str] = MappingProxyType({}),
+        **limits: Any,
+    ) -> Child:
         """A child that is talked to by lines; its caller says what of the sandbox goes before it."""
         return Child(
             argv,
             limits=Limits(seconds=limit_s, **limits),
             cwd=cwd,
-            env=self._environment(),
+            env={**self._environment(), **variables},
             stdin=stdin,
             check=self.check,
         )
