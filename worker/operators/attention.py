@@ -208,21 +208,26 @@ class Attention:
         dims: Dims,
         random: Random,
     ) -> Compared | None:
-        """Every output is a mean of values, so none is NaN or past the largest of them."""
-        del dims, random
-        xp = how.xp
-        chosen = xp.asarray(slots)
-        limits, largest = (_largest(xp, view)[chosen] for view in (inputs[2], outputs[0]))
-        shares = largest / xp.maximum(limits * (1 + 2 * how.unit_roundoff), 1e-30)
-        share = float(shares.max())
+        """A row of the output is a mean of rows of V: none is longer than the longest of them, and none is NaN."""
+        del random
+        xp, head_dim = how.xp, dims["head_dim"]
+        ignored = xp.zeros((1, head_dim), how.work)
+        lengths = []
+        for view in (inputs[2], outputs[0]):
+            _, squares = how.products.with_vectors(view.reshape(view.shape[0], -1, head_dim), slots, ignored)
+            lengths.append(xp.sqrt(squares.max(axis=1)))
+        longest, found = lengths
+        # Each element is rounded once.
+        bounds = longest * (1 + 2 * how.unit_roundoff) + math.sqrt(head_dim) * 2.0**-24
+        share = float((found / bounds).max())
         if share <= 1.0:
             return None
         return Compared(
-            error=float(largest.max()),
-            bound=float(limits.max()),
+            error=float(found.max()),
+            bound=float(bounds.max()),
             of_bound=math.inf,
             nan=math.isnan(share),
-            what="past the largest value",
+            what="a row longer than the longest value",
         )
 
     def baseline(self, torch: Any, backend: str, dims: Dims) -> Callable[[Sequence[Any], Sequence[Any]], None] | None:
@@ -286,12 +291,6 @@ def _judged(errors: _Errors, how: Numerics) -> Compared:
         nan=errors.nan,
         what="against PyTorch's own fp16 error",
     )
-
-
-def _largest(xp: ModuleType, view: Any) -> Any:
-    """Of each slot, the largest absolute value; NaN where there is one."""
-    inner = tuple(range(1, view.ndim))
-    return xp.maximum(view.max(axis=inner), -view.min(axis=inner)).astype(xp.float32)
 
 
 ATTENTION = Attention()

@@ -57,14 +57,24 @@ def test_events_and_clock_that_agree_are_believed() -> None:
     run_of(8, head_us=18.0, hidden_us=0.0).audit()
 
 
+def test_a_bursts_start_up_weighs_more_on_the_faster_side_and_is_no_lie() -> None:
+    run = run_of(8, head_us=9.0, hidden_us=0.0)
+    for (head, base), *_ in run.rounds:
+        for turns in (head, base):
+            claimed = turns[0].bursts[0].claimed_us
+            assert claimed is not None
+            turns[0] = Turn(bursts=(Burst(calls=1000, claimed_us=claimed, clock_us=claimed + 800.0),))
+    run.audit()
+
+
 def test_time_hidden_from_the_events_is_untrusted() -> None:
-    with pytest.raises(FaultError, match="apart between the launchers' events") as caught:
-        run_of(8, head_us=18.0, hidden_us=0.1).audit()
+    with pytest.raises(FaultError, match="that the launcher's events do not") as caught:
+        run_of(8, head_us=18.0, hidden_us=0.2).audit()
     assert caught.value.reason is Reason.CLOCKS_DISAGREE
 
 
 def test_fewer_than_eight_pairs_are_no_evidence_of_lies() -> None:
-    run_of(4, head_us=18.0, hidden_us=0.1).audit()
+    run_of(4, head_us=18.0, hidden_us=0.2).audit()
 
 
 def test_a_time_below_the_roofline_is_untrusted() -> None:
