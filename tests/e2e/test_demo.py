@@ -12,6 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+pytestmark = pytest.mark.alone
 PROJECT = Path(__file__).parents[2]
 LIMIT_S = 240.0
 GOOD, BAD = "v3_packed_threads", ("demo_slow_stride", "demo_wrong_tail")
