@@ -62,7 +62,7 @@ def judge(
     )
     message = job.model_dump_json().encode() + b"\n"
     stage, began = Stage.VERIFY, datetime.now(UTC)
-    # The judge's own kernels take seconds to compile. Processes that run a submission's host code aren't told the folder.
+    # The judge's own kernels take seconds to compile. What runs a submission's host code isn't told the folder.
     own = {"CUPY_CACHE_DIR": str(settings.cache_dir / "cupy")} if gpu else {}
     with room.start(
         [sys.executable, *settings.judge],
