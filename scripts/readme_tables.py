@@ -1,7 +1,7 @@
 """Makes README's results from data/*.csv: `python scripts/readme_tables.py` rewrites what stands between the markers.
 
 A file is a history as `kernelgate import` reads it: kernel,device_class,label,base,case,metric,value,unit,note, in the
-order of the revisions, after comment lines (`# `) that say where the figures are from. A row whose note begins with
+order of the revisions, after comment lines (`# `), the first of which says where the figures are from. A row whose note begins with
 `baseline` is the vendor library's.
 """
 
@@ -57,9 +57,9 @@ class History:
 
 
 def read(text: str) -> tuple[str, list[History]]:
-    """(where the figures are from, the histories)."""
+    """(where the figures are from: the first comment line, the histories)."""
     lines = text.splitlines()
-    source = " ".join(line[1:].strip() for line in lines if line.startswith("#"))
+    source = next((line[1:].strip().rstrip(".") for line in lines if line.startswith("#")), "Published elsewhere")
     rows = csv.DictReader(line for line in lines if not line.startswith("#"))
     if rows.fieldnames != COLUMNS:
         raise ValueError(f"columns are {rows.fieldnames}, not {COLUMNS}")
@@ -136,7 +136,7 @@ def results(files: Iterable[Path]) -> Iterator[str]:
     for file in files:
         source, histories = read(file.read_text())
         for history in histories:
-            yield f"**{history.kernel}** on `{history.device_class}` ({source or 'published'}, `data/{file.name}`)"
+            yield f"**{history.kernel}** on `{history.device_class}`. {source}; [data](data/{file.name})."
             yield table(history)
 
 
