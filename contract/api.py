@@ -12,7 +12,7 @@ from contract.base import Model
 from contract.devices import DeviceClass
 from contract.names import CommitId, Digest, KernelName, Label, MetricName, ProjectSlug
 from contract.outcomes import Outcome, Reason, Stage, State, Verdict
-from contract.report import CaseResult, Check, Environment, StageTime
+from contract.report import CaseResult, Check, Environment, LeftOut, StageTime
 from contract.statics import FunctionStatics
 from contract.suite import Suite
 
@@ -126,11 +126,13 @@ class EvaluationOut(Model):
     finished_at: datetime | None
     attempts: tuple[AttemptOut, ...]
     stages: tuple[StageTime, ...]
+    left_out: tuple[LeftOut, ...] = Field(default=(), description="what the node did not do, and why")
     environment: Environment | None
     statics: tuple[FunctionStatics, ...]
     base_statics: tuple[FunctionStatics, ...] = ()
     checks: tuple[Check, ...]
     cases: tuple[CaseResult, ...]
+    reproduce: str | None = Field(default=None, description="the command that asks for this evaluation again")
 
 
 class KernelOut(Model):
@@ -146,8 +148,10 @@ class KernelOut(Model):
 
 
 class Point(Model):
-    """One revision in a series. A failed revision has an outcome and no value."""
+    """One revision in a series. A failed revision has an outcome and no value. `place` counts the range's points from
+    0, also those that were thinned out: it is the point's place on an axis."""
 
+    place: int = 0
     revision: str
     evaluation: str | None
     label: Label
@@ -177,6 +181,15 @@ class Series(Model):
     baseline: str | None
     baseline_value: float | None
     points: tuple[Point, ...]
+    total: int = Field(default=0, description="points in the range before any were thinned out")
+    earlier: str | None = Field(default=None, description="pass as `before` for the page before this one")
+
+
+class ProcessPair(Model):
+    """The median time per call, us, of one base process and of the head process that ran beside it."""
+
+    base: float
+    head: float
 
 
 class CaseComparison(Model):
@@ -191,6 +204,7 @@ class CaseComparison(Model):
     allowed: str | None = None
     base: dict[str, float]
     head: dict[str, float]
+    processes: tuple[ProcessPair, ...] = ()
 
 
 class CompareOut(Model):

@@ -1,0 +1,130 @@
+"""What the pages of the web view are made of, beside the resources of contract.api."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Literal
+
+from pydantic import Field
+
+from contract.api import NodeOut
+from contract.base import Model
+from contract.devices import DeviceClass
+from contract.names import CommitId, KernelName, Label, MetricName, ProjectSlug
+from contract.outcomes import Outcome, Verdict
+
+
+class Standing(Model):
+    """Where one kernel stands on one device class: its newest revision of the mainline that says something.
+
+    `value`, `unit` and `sparkline` are of `metric` on `case` (the suite's first case that has values), the sparkline
+    oldest first, without revisions that failed. `over_baseline`: speed as a share of the baseline's on that case.
+    `worst_*`: the case that lost most against the base (time_head / time_base). `correct` is None where the revision
+    was not verified here (only compiled, or imported).
+    """
+
+    kernel: KernelName
+    operator: str
+    summary: str
+    device_class: DeviceClass
+    revision: str
+    label: Label
+    commit: CommitId | None
+    evaluation: str
+    at: datetime
+    outcome: Outcome
+    sentence: str | None = Field(description="the outcome in one sentence")
+    correct: bool | None
+    bad: bool = Field(description="it failed, or something is slower than allowed")
+    case: str | None
+    metric: MetricName | None
+    unit: str | None
+    better: Literal["lower", "higher"] | None
+    value: float | None
+    low: float | None
+    high: float | None
+    over_baseline: float | None
+    baseline: str | None
+    verdict: Verdict | None = Field(description="the worst of all cases")
+    base: Label | None
+    worst_case: str | None
+    worst_ratio: float | None
+    worst_interval: tuple[float, float] | None
+    cases: int = Field(description="how many were measured")
+    sparkline: tuple[float, ...]
+
+
+class Queue(Model):
+    """What waits for a device class, and what runs on it, of all projects."""
+
+    device_class: DeviceClass
+    queued: int
+    running: int
+    oldest_queued_at: datetime | None
+
+
+class Overview(Model):
+    """`standings`: the bad ones first, the newest first of these; then by kernel and class. `without_results`: kernels
+    that have no result yet."""
+
+    project: ProjectSlug
+    standings: tuple[Standing, ...]
+    without_results: tuple[KernelName, ...]
+    queues: tuple[Queue, ...]
+    nodes: tuple[NodeOut, ...]
+
+
+class ScalingPoint(Model):
+    """One case of a family. `x`: the value of the curve's `axis`. `flops_per_byte` where throughput and memory
+    throughput were both measured."""
+
+    case: str
+    title: str | None
+    x: int
+    dims: dict[str, int]
+    value: float | None
+    low: float | None
+    high: float | None
+    baseline: float | None = Field(description="the baseline's value of the same metric")
+    over_baseline: float | None
+    throughput: float | None
+    flops_per_byte: float | None
+
+
+class Curve(Model):
+    """A case family of one revision; `axis` names the dimensions that grow together, such as `m=n=k` or `seqlen`."""
+
+    family: str
+    axis: str
+    points: tuple[ScalingPoint, ...]
+
+
+class Scaling(Model):
+    project: ProjectSlug
+    kernel: KernelName
+    device_class: DeviceClass
+    revision: str
+    label: Label
+    evaluation: str | None
+    metric: MetricName
+    unit: str
+    better: Literal["lower", "higher"] | None
+    throughput_unit: str | None
+    baseline: str | None
+    curves: tuple[Curve, ...]
+
+
+class SourceFiles(Model):
+    """A revision's bundle, path -> text."""
+
+    revision: str
+    label: Label
+    files: dict[str, str]
+
+
+class SignInCode(Model):
+    """`code` signs one browser in, once, until `expires_at`: POST /session with it, or open `url`."""
+
+    code: str
+    url: str
+    expires_at: datetime
