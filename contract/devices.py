@@ -19,6 +19,11 @@ ARCHITECTURES: dict[DeviceClass, str] = {
     DeviceClass.H200: "sm_90a",
 }
 
+# What a manifest may name: the architectures of all classes, oldest first.
+COMPILED_FOR: tuple[str, ...] = tuple(
+    sorted(set(ARCHITECTURES.values()), key=lambda name: int("".join(filter(str.isdigit, name))))
+)
+
 # What NVML calls the device, exactly: a 4090 D is not a 4090.
 NVML_NAMES: dict[DeviceClass, tuple[str, ...]] = {
     DeviceClass.RTX4090: ("NVIDIA GeForce RTX 4090",),

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import tomllib
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, Self, TypeVar
 
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, field_validator, model_validator
 
 from contract.base import Model
+from contract.devices import ARCHITECTURES, COMPILED_FOR, DeviceClass
 from contract.names import Identifier, Label
 from contract.operators import OPERATORS
 from contract.suite import Suite
@@ -46,11 +47,35 @@ class Manifest(Model):
     entry: Identifier | None = Field(default=None, description="the C symbol or Python function that is called")
     flags: tuple[str, ...] = Field(default=(), max_length=32, description="compiler flags, from an allow-list")
     shared: tuple[str, ...] = Field(default=(), description="headers beside the revisions' folders, in the bundle too")
+    architectures: tuple[str, ...] = Field(
+        default=(), description="what cuda and triton are compiled for; by default what the suite's classes are"
+    )
     constraints: Constraints = Constraints()
+
+    @field_validator("architectures")
+    @classmethod
+    def _known_architectures(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        for name in names:
+            if name not in COMPILED_FOR:
+                raise ValueError(f"{name} is not an architecture ({', '.join(COMPILED_FOR)})")
+        if len(set(names)) != len(names):
+            raise ValueError("an architecture is named twice")
+        return names
+
+    @model_validator(mode="after")
+    def _cpus_have_no_architectures(self) -> Self:
+        if self.language == "cpp" and self.architectures:
+            raise ValueError("architectures: cpp is compiled for the CPU that it runs on")
+        return self
 
     @property
     def entry_point(self) -> str:
         return self.entry or DEFAULT_ENTRY[self.language]
+
+    def architectures_for(self, device_classes: tuple[DeviceClass, ...]) -> tuple[str, ...]:
+        """What it is compiled for where no card is at hand: its own, else those of the suite's GPU classes."""
+        wanted = self.architectures or [ARCHITECTURES[each] for each in device_classes if each in ARCHITECTURES]
+        return tuple(name for name in COMPILED_FOR if name in wanted)
 
 
 class ManifestError(ValueError):

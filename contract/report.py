@@ -29,6 +29,13 @@ class StageTime(Model):
     detail: str = Field(default="", max_length=300)
 
 
+class LeftOut(Model):
+    """A stage, or a part of it, that this node could not or was not asked to do."""
+
+    stage: Stage
+    why: str = Field(max_length=1000)
+
+
 class Failure(Model):
     """Why the attempt did not pass. The outcome follows from the reason (`OUTCOME_OF`)."""
 
@@ -98,7 +105,9 @@ class Report(Model):
     failure: Failure | None = None
     built_only: bool = False
     stages: tuple[StageTime, ...] = ()
+    left_out: tuple[LeftOut, ...] = Field(default=(), max_length=16)
     statics: tuple[FunctionStatics, ...] = ()
+    base_statics: tuple[FunctionStatics, ...] = Field(default=(), description="empty where the base was not built")
     checks: tuple[Check, ...] = ()
     cases: tuple[CaseResult, ...] = ()
     environment: Environment | None = None
