@@ -116,8 +116,8 @@ class Evaluation(SQLModel, table=True):
     `base_key` is `base_id` or "" (a unique constraint takes NULLs for different). An imported comparison is an
     evaluation in state `finished` too, with `origin` imported and no suite, so that histories read one shape.
     `outcome` is NULL until it ends. `attempt_id` is the attempt that holds the lease, `attempts` how many there were.
-    JSON columns keep what is shown and never searched: `stages` [StageTime], `statics` [FunctionStatics],
-    `environment` (Environment).
+    JSON columns keep what is shown and never searched: `stages` [StageTime], `left_out` [LeftOut], `statics` and
+    `base_statics` [FunctionStatics], `environment` (Environment).
     """
 
     __table_args__ = (
@@ -172,7 +172,9 @@ class Evaluation(SQLModel, table=True):
     artifact_digest: str | None = Field(default=None, max_length=64)
     log_digest: str | None = Field(default=None, max_length=64)
     stages: list[Json] = Field(default_factory=list, sa_type=JSON)
+    left_out: list[Json] = Field(default_factory=list, sa_type=JSON)
     statics: list[Json] = Field(default_factory=list, sa_type=JSON)
+    base_statics: list[Json] = Field(default_factory=list, sa_type=JSON)
     environment: Json | None = Field(default=None, sa_type=JSON)
 
 

@@ -130,16 +130,18 @@ def _evaluation_out(
             for each in attempts
         ),
         stages=row.stages,
+        left_out=row.left_out,
         environment=row.environment,
         statics=row.statics,
-        base_statics=base_statics,
+        base_statics=row.base_statics or base_statics,
         checks=tuple(_check(check) for check in checks),
         cases=tuple(cases),
     )
 
 
 def _base_statics(session: Session, evaluations: Sequence[Evaluation]) -> dict[tuple[str, str], Any]:
-    """What the machine code of each base was like, from its own newest evaluation that was built, by (base, class)."""
+    """What the machine code of each base was like, from its own newest evaluation that was built, by (base, class): for
+    reports that don't say it."""
     newest = (
         select(func.max(Evaluation.id))
         .where(

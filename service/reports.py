@@ -87,7 +87,9 @@ def take_report(
             outcome=outcome, reason=failure.reason, message=failure.message, case=failure.case
         )
     elif outcome is Outcome.BUILT:
-        evaluation.summary = summarise_built([each.architecture for each in report.statics])
+        evaluation.summary = summarise_built(
+            [each.architecture for each in report.statics], checks=len(report.checks)
+        )
     else:
         evaluation.summary = summarise(outcome, comparisons)
     states.end_attempt(session, evaluation, end="reported")
@@ -102,7 +104,9 @@ def _keep_facts(evaluation: Evaluation, report: Report, log_digest: str | None) 
     evaluation.artifact_digest = report.artifact_digest
     evaluation.log_digest = log_digest
     evaluation.stages = clean_json([stage.model_dump(mode="json") for stage in report.stages])
+    evaluation.left_out = clean_json([each.model_dump(mode="json") for each in report.left_out])
     evaluation.statics = clean_json([each.model_dump(mode="json") for each in report.statics])
+    evaluation.base_statics = clean_json([each.model_dump(mode="json") for each in report.base_statics])
     evaluation.environment = (
         clean_json(report.environment.model_dump(mode="json", exclude_none=True)) if report.environment else None
     )
