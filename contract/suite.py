@@ -14,6 +14,15 @@ from contract.names import CaseId, KernelName, Label
 from contract.operators import OPERATORS
 
 Fraction = Annotated[float, Field(gt=0, lt=1)]
+StaticMetric = Literal[
+    "registers",
+    "spill_bytes",
+    "spill_store_bytes",
+    "spill_load_bytes",
+    "stack_bytes",
+    "shared_bytes",
+    "code_bytes",
+]
 
 
 class Case(Model):
@@ -23,6 +32,7 @@ class Case(Model):
     title: str | None = None
     family: str | None = Field(default=None, description="cases of one family form a scaling curve")
     allowed_slowdown: Fraction | None = None
+    allowed_slowdown_on: dict[DeviceClass, Fraction] = {}
 
     @property
     def id(self) -> CaseId:
@@ -51,10 +61,47 @@ class Prediction(Model):
     why: str
 
 
+class StaticLimit(Model):
+    """A limit on what the machine code says of itself. `registers`, `stack_bytes` and `shared_bytes` are the largest
+    function's, the others are summed over the functions; `growth` is relative to the base's."""
+
+    metric: StaticMetric
+    at_most: int | None = Field(default=None, ge=0)
+    growth: float | None = Field(default=None, ge=0)
+    device_classes: tuple[DeviceClass, ...] = ()
+
+    @model_validator(mode="after")
+    def _limits_something(self) -> Self:
+        if self.at_most is None and self.growth is None:
+            raise ValueError(f"the limit on {self.metric} needs at_most or growth")
+        return self
+
+
+class Anchor(Model):
+    """Many slowdowns that are each allowed add up: nothing may be slower than this over `revision`."""
+
+    revision: Label
+    allowed_slowdown: Fraction = 0.02
+
+
 class Policy(Model):
+    """What the gate allows. Verdicts follow from the allowed slowdown, the rest is applied to them (verdict/gate)."""
+
     allowed_slowdown: Fraction = 0.005
+    allowed_slowdown_on: dict[DeviceClass, Fraction] = {}
     inconclusive: Literal["pass", "fail"] = "pass"
+    missing: Literal["pass", "fail"] = "fail"
     required_device_classes: tuple[DeviceClass, ...] = ()
+    build_only_device_classes: tuple[DeviceClass, ...] = ()
+    static_limits: tuple[StaticLimit, ...] = ()
+    anchor: Anchor | None = None
+
+    @model_validator(mode="after")
+    def _requirements_fit(self) -> Self:
+        both = [each.value for each in self.required_device_classes if each in self.build_only_device_classes]
+        if both:
+            raise ValueError(f"{both[0]} can't be both required and build-only")
+        return self
 
 
 class Suite(Model):
@@ -120,9 +167,15 @@ class Suite(Model):
         content = self.model_dump(mode="json", exclude={"revisions"})
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
-    def allowed_slowdown(self, case_id: str) -> float:
+    def allowed_slowdown(self, case_id: str, *, device_class: DeviceClass) -> float:
+        """The narrowest that is given: the case's on the class, the case's, the policy's on the class, the policy's."""
         case = next(case for case in self.cases if case.id == case_id)
-        return case.allowed_slowdown or self.policy.allowed_slowdown
+        return (
+            case.allowed_slowdown_on.get(device_class)
+            or case.allowed_slowdown
+            or self.policy.allowed_slowdown_on.get(device_class)
+            or self.policy.allowed_slowdown
+        )
 
     def allowance(self, *, revision: str, base: str, case: str, device_class: DeviceClass) -> Allowance | None:
         wanted = (revision, base, case, device_class)

@@ -7,6 +7,7 @@ from typing import Literal
 
 from sqlmodel import Session, col, select
 
+from contract.devices import DeviceClass
 from contract.outcomes import Outcome, State, Verdict
 from contract.report import CaseResult
 from contract.samples import Comparison, Pair
@@ -35,12 +36,14 @@ class DifferenceError(Exception):
     """The worker's judgement isn't what its own samples say."""
 
 
-def judge(suite: Suite, cases: Sequence[CaseResult], earlier: Mapping[str, Sequence[Pair]]) -> dict[str, Judged]:
+def judge(
+    suite: Suite, cases: Sequence[CaseResult], earlier: Mapping[str, Sequence[Pair]], *, device_class: DeviceClass
+) -> dict[str, Judged]:
     """The verdicts of the cases that were compared. `earlier`: the pairs of earlier repeats, by case, oldest first.
 
     Raises DifferenceError.
     """
-    own = {case.case: _comparison(suite, case, ()) for case in cases if case.pairs}
+    own = {case.case: _comparison(suite, case, (), device_class) for case in cases if case.pairs}
     alone = decide_all(own)
     for case in cases:
         if case.pairs and case.judgement is not None:
@@ -51,7 +54,11 @@ def judge(suite: Suite, cases: Sequence[CaseResult], earlier: Mapping[str, Seque
             )
     judgements = alone
     if any(earlier.get(name) for name in own):
-        pooled = {case.case: _comparison(suite, case, earlier.get(case.case, ())) for case in cases if case.pairs}
+        pooled = {
+            case.case: _comparison(suite, case, earlier.get(case.case, ()), device_class)
+            for case in cases
+            if case.pairs
+        }
         judgements = decide_all(pooled)
     judged = {
         name: Judged(judgement=judgement, pooled=len(earlier.get(name, ()))) for name, judgement in judgements.items()
@@ -95,11 +102,11 @@ def look_of(pairs: int) -> Look | None:
     return next((look for look, enough in zip(looks, LOOKS, strict=True) if pairs == enough), None)
 
 
-def _comparison(suite: Suite, case: CaseResult, earlier: Sequence[Pair]) -> Comparison:
+def _comparison(suite: Suite, case: CaseResult, earlier: Sequence[Pair], device_class: DeviceClass) -> Comparison:
     pairs = (*earlier, *case.pairs)
     return Comparison(
         unit=TIME_UNIT,
-        allowed_slowdown=suite.allowed_slowdown(case.case),
+        allowed_slowdown=suite.allowed_slowdown(case.case, device_class=device_class),
         pairs=pairs,
         spread_floor=case.spread_floor,
         # Looked at before: each time more may not spend more than the last look alone.

@@ -68,7 +68,12 @@ def take_report(
     judged: Mapping[str, Judged] = {}
     if failure is None and not report.built_only:
         try:
-            judged = judge(context.suite, report.cases, earlier_pairs(session, evaluation))
+            judged = judge(
+                context.suite,
+                report.cases,
+                earlier_pairs(session, evaluation),
+                device_class=DeviceClass(evaluation.device_class),
+            )
         except DifferenceError as error:
             failure = Failure(reason=Reason.INTERNAL_ERROR, stage=Stage.REPORT, message=str(error)[:8000])
     comparisons = [
@@ -87,9 +92,7 @@ def take_report(
             outcome=outcome, reason=failure.reason, message=failure.message, case=failure.case
         )
     elif outcome is Outcome.BUILT:
-        evaluation.summary = summarise_built(
-            [each.architecture for each in report.statics], checks=len(report.checks)
-        )
+        evaluation.summary = summarise_built([each.architecture for each in report.statics], checks=len(report.checks))
     else:
         evaluation.summary = summarise(outcome, comparisons)
     states.end_attempt(session, evaluation, end="reported")
@@ -140,7 +143,9 @@ def _comparison(context: Context, case: CaseResult, place: int, judged: Judged |
     )
     if not compare or context.base is None:
         return row
-    row.allowed_slowdown = context.suite.allowed_slowdown(case.case)
+    row.allowed_slowdown = context.suite.allowed_slowdown(
+        case.case, device_class=DeviceClass(context.evaluation.device_class)
+    )
     if judged is None:
         if case.skipped is None and case.base_skipped is None:
             # Silence about one case must not pass for "nothing is slower".

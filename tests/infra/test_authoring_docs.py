@@ -9,7 +9,7 @@ from contract.bundle import MAX_BYTES, MAX_FILES
 from contract.devices import DeviceClass
 from contract.manifest import Constraints, Manifest, check_constraints, parse_manifest, parse_suite
 from contract.operators import OPERATORS
-from contract.suite import Allowance, Case, Policy, Prediction, Suite
+from contract.suite import Allowance, Anchor, Case, Policy, Prediction, StaticLimit, Suite
 from tests.infra.described import code_blocks, rows_of, tables_by_heading
 from worker.operators import OPERATORS as COMPUTED
 
@@ -26,6 +26,8 @@ TABLES = tables_by_heading(TEXT)
         ("suite.toml", Suite),
         ("cases and verify_cases", Case),
         ("policy", Policy),
+        ("static_limits", StaticLimit),
+        ("anchor", Anchor),
         ("allowances", Allowance),
         ("predictions", Prediction),
     ],

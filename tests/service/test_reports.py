@@ -3,6 +3,7 @@ from typing import Any
 import pytest
 from sqlmodel import select
 
+from contract.devices import DeviceClass
 from contract.outcomes import OUTCOME_OF, Reason, Stage
 from contract.report import Check, Failure, Metric
 from contract.statics import FunctionStatics
@@ -144,7 +145,7 @@ def test_a_judgement_that_its_samples_do_not_support_is_an_internal_error(api: A
 
 def test_the_judgement_that_its_samples_give_is_taken(api: Api, node: Api, compared: str) -> None:
     cases = [case_result(FIRST, ratio=1.12), case_result(SECOND, ratio=1.0)]
-    honest = judge(Suite.model_validate(SUITE), cases, {})
+    honest = judge(Suite.model_validate(SUITE), cases, {}, device_class=DeviceClass.CPU)
     cases = [case.model_copy(update={"judgement": honest[case.case].judgement}) for case in cases]
     assert finish(api, node, compared, *cases)["outcome"] == "slower"
 

@@ -181,7 +181,7 @@ class Judge:
         return CaseRun(
             subject=self._subject(case),
             tensors=self._operator.tensors(case.dims, self._dtype),
-            allowed_slowdown=self._job.suite.allowed_slowdown(case.id),
+            allowed_slowdown=self._job.suite.allowed_slowdown(case.id, device_class=self._job.device_class),
             seed=0,
             against_base=base is not None and base_skipped is None,
             base_skipped=base_skipped,
