@@ -76,7 +76,8 @@ class Revision(SQLModel, table=True):
     __table_args__ = (
         UniqueConstraint("kernel_id", "identity", name="uq_revision_kernel_identity"),
         Index("ix_revision_kernel_label", "kernel_id", "label"),
-        Index("ix_revision_kernel_mainline", "kernel_id", "mainline"),
+        # What puts a kernel's revisions in order, read without the rows.
+        Index("ix_revision_order", "kernel_id", "mainline", "first_parent_index", "position", "created_at", "id"),
     )
 
     id: str = id_field("rev")
@@ -132,7 +133,8 @@ class Evaluation(SQLModel, table=True):
             name="uq_evaluation_question",
         ),
         Index("ix_evaluation_state_publish", "state", "publish_due_at"),
-        Index("ix_evaluation_kernel_class", "kernel_id", "device_class"),
+        # Which revisions of a kernel have a result on a class, read without the rows.
+        Index("ix_evaluation_results", "kernel_id", "device_class", "state", "outcome", "revision_id", "id"),
         Index("ix_evaluation_state_id", "state", "id"),
     )
 
@@ -215,7 +217,8 @@ class Measurement(SQLModel, table=True):
 
     __table_args__ = (
         UniqueConstraint("series_id", "evaluation_id", name="uq_measurement_series_evaluation"),
-        Index("ix_measurement_series_revision", "series_id", "revision_id"),
+        # A line of a chart, read without the rows.
+        Index("ix_measurement_line", "series_id", "trusted", "evaluation_id", "value"),
         Index("ix_measurement_evaluation", "evaluation_id"),
     )
 
@@ -234,14 +237,15 @@ class Comparison(SQLModel, table=True):
     """One case of one evaluation: its verdict against the base (None without a base), and the evidence.
 
     `ratio` = time_head / time_base, with `low` and `high` as its interval. `pairs` ([contract.samples.Pair]) are this
-    evaluation's own; the verdict may rest on `pooled_pairs` more, from earlier repeats. `allowance` is the suite's
+    evaluation's own; the verdict may rest on `pooled_pairs` more, from earlier repeats. `processes` is what a chart
+    shows of them: [median of the base's calls, median of the head's], a pair each. `allowance` is the suite's
     reason where a slowdown is forgiven; `allowed_slowdown` what the policy allowed. `baseline` names library,
     backend and version of what the case's baseline metrics were measured with.
     """
 
     __table_args__ = (
         UniqueConstraint("evaluation_id", "case", name="uq_comparison_evaluation_case"),
-        Index("ix_comparison_case_verdict", "case", "verdict"),
+        Index("ix_comparison_verdict", "evaluation_id", "case", "verdict"),
     )
 
     id: str = id_field("cmp")
@@ -265,6 +269,7 @@ class Comparison(SQLModel, table=True):
     measured: str = Field(default="none", max_length=16)
     pairs: list[Json] = Field(default_factory=list, sa_type=JSON)
     pooled_pairs: int = 0
+    processes: list[list[float]] = Field(default_factory=list, sa_type=JSON)
 
 
 class CheckResult(SQLModel, table=True):
@@ -322,6 +327,26 @@ class BrowserSession(SQLModel, table=True):
     secret_hash: str = Field(max_length=64)
     token_id: str = reference("token.id")
     expires_at: datetime = time_field()
+
+
+class SignInCode(SQLModel, table=True):
+    """What a one-time link carries: signs one browser in as `token_id`, once. Its row is deleted by that."""
+
+    __tablename__ = "sign_in_code"
+
+    id: str = id_field("cod")
+    secret_hash: str = Field(max_length=64)
+    token_id: str = reference("token.id")
+    expires_at: datetime = time_field()
+
+
+class Standing(SQLModel, table=True):
+    """Where a kernel stands on a class: contract.views.Standing as JSON, written anew in every transaction that adds to
+    or reorders its history, so that the overview reads one row a line."""
+
+    kernel_id: str = Field(foreign_key="kernel.id", primary_key=True, max_length=40)
+    device_class: str = Field(primary_key=True, max_length=16)
+    content: Json = Field(sa_type=JSON)
 
 
 class Event(SQLModel, table=True):

@@ -87,6 +87,24 @@ def upgrade() -> None:
     )
     op.create_index(op.f("ix_browser_session_token_id"), "browser_session", ["token_id"], unique=False)
     op.create_table(
+        "sign_in_code",
+        sa.Column("id", sa.String(length=40), nullable=False),
+        sa.Column("secret_hash", sa.String(length=64), nullable=False),
+        sa.Column("token_id", sa.String(length=40), nullable=False),
+        sa.Column("expires_at", sa.DateTime(timezone=True), nullable=False),
+        sa.ForeignKeyConstraint(["token_id"], ["token.id"]),
+        sa.PrimaryKeyConstraint("id"),
+    )
+    op.create_index(op.f("ix_sign_in_code_token_id"), "sign_in_code", ["token_id"], unique=False)
+    op.create_table(
+        "standing",
+        sa.Column("kernel_id", sa.String(length=40), nullable=False),
+        sa.Column("device_class", sa.String(length=16), nullable=False),
+        sa.Column("content", sa.JSON(), nullable=False),
+        sa.ForeignKeyConstraint(["kernel_id"], ["kernel.id"]),
+        sa.PrimaryKeyConstraint("kernel_id", "device_class"),
+    )
+    op.create_table(
         "revision",
         sa.Column("id", sa.String(length=40), nullable=False),
         sa.Column("kernel_id", sa.String(length=40), nullable=False),
@@ -112,7 +130,12 @@ def upgrade() -> None:
     op.create_index(op.f("ix_revision_commit"), "revision", ["commit"], unique=False)
     op.create_index(op.f("ix_revision_digest"), "revision", ["digest"], unique=False)
     op.create_index("ix_revision_kernel_label", "revision", ["kernel_id", "label"], unique=False)
-    op.create_index("ix_revision_kernel_mainline", "revision", ["kernel_id", "mainline"], unique=False)
+    op.create_index(
+        "ix_revision_order",
+        "revision",
+        ["kernel_id", "mainline", "first_parent_index", "position", "created_at", "id"],
+        unique=False,
+    )
     op.create_table(
         "series",
         sa.Column("id", sa.String(length=40), nullable=False),
@@ -193,7 +216,12 @@ def upgrade() -> None:
         ),
     )
     op.create_index(op.f("ix_evaluation_base_id"), "evaluation", ["base_id"], unique=False)
-    op.create_index("ix_evaluation_kernel_class", "evaluation", ["kernel_id", "device_class"], unique=False)
+    op.create_index(
+        "ix_evaluation_results",
+        "evaluation",
+        ["kernel_id", "device_class", "state", "outcome", "revision_id", "id"],
+        unique=False,
+    )
     op.create_index("ix_evaluation_state_id", "evaluation", ["state", "id"], unique=False)
     op.create_index("ix_evaluation_state_publish", "evaluation", ["state", "publish_due_at"], unique=False)
     op.create_table(
@@ -252,11 +280,12 @@ def upgrade() -> None:
         sa.Column("measured", sa.String(length=16), nullable=False),
         sa.Column("pairs", sa.JSON(), nullable=False),
         sa.Column("pooled_pairs", sa.Integer(), nullable=False),
+        sa.Column("processes", sa.JSON(), nullable=False),
         sa.ForeignKeyConstraint(["evaluation_id"], ["evaluation.id"]),
         sa.PrimaryKeyConstraint("id"),
         sa.UniqueConstraint("evaluation_id", "case", name="uq_comparison_evaluation_case"),
     )
-    op.create_index("ix_comparison_case_verdict", "comparison", ["case", "verdict"], unique=False)
+    op.create_index("ix_comparison_verdict", "comparison", ["evaluation_id", "case", "verdict"], unique=False)
     op.create_table(
         "event",
         sa.Column("evaluation_id", sa.String(length=40), nullable=False),
@@ -286,16 +315,18 @@ def upgrade() -> None:
     )
     op.create_index("ix_measurement_evaluation", "measurement", ["evaluation_id"], unique=False)
     op.create_index(op.f("ix_measurement_revision_id"), "measurement", ["revision_id"], unique=False)
-    op.create_index("ix_measurement_series_revision", "measurement", ["series_id", "revision_id"], unique=False)
+    op.create_index(
+        "ix_measurement_line", "measurement", ["series_id", "trusted", "evaluation_id", "value"], unique=False
+    )
 
 
 def downgrade() -> None:
-    op.drop_index("ix_measurement_series_revision", table_name="measurement")
+    op.drop_index("ix_measurement_line", table_name="measurement")
     op.drop_index(op.f("ix_measurement_revision_id"), table_name="measurement")
     op.drop_index("ix_measurement_evaluation", table_name="measurement")
     op.drop_table("measurement")
     op.drop_table("event")
-    op.drop_index("ix_comparison_case_verdict", table_name="comparison")
+    op.drop_index("ix_comparison_verdict", table_name="comparison")
     op.drop_table("comparison")
     op.drop_index("ix_check_result_evaluation", table_name="check_result")
     op.drop_table("check_result")
@@ -304,18 +335,21 @@ def downgrade() -> None:
     op.drop_table("attempt")
     op.drop_index("ix_evaluation_state_publish", table_name="evaluation")
     op.drop_index("ix_evaluation_state_id", table_name="evaluation")
-    op.drop_index("ix_evaluation_kernel_class", table_name="evaluation")
+    op.drop_index("ix_evaluation_results", table_name="evaluation")
     op.drop_index(op.f("ix_evaluation_base_id"), table_name="evaluation")
     op.drop_table("evaluation")
     op.drop_table("suite")
     op.drop_table("series")
-    op.drop_index("ix_revision_kernel_mainline", table_name="revision")
+    op.drop_index("ix_revision_order", table_name="revision")
     op.drop_index("ix_revision_kernel_label", table_name="revision")
     op.drop_index(op.f("ix_revision_digest"), table_name="revision")
     op.drop_index(op.f("ix_revision_commit"), table_name="revision")
     op.drop_table("revision")
     op.drop_index(op.f("ix_browser_session_token_id"), table_name="browser_session")
     op.drop_table("browser_session")
+    op.drop_table("standing")
+    op.drop_index(op.f("ix_sign_in_code_token_id"), table_name="sign_in_code")
+    op.drop_table("sign_in_code")
     op.drop_table("token")
     op.drop_table("kernel")
     op.drop_table("idempotency_key")
