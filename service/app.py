@@ -12,6 +12,7 @@ from service.api import (
     compare,
     evaluations,
     events,
+    github,
     health,
     history,
     imports,
@@ -74,6 +75,7 @@ def create_app(settings: Settings | None = None, *, publisher: Publisher | None 
         api.include_router(module.router, responses=PROBLEMS)
     app.include_router(api)
     app.include_router(health.router)
+    app.include_router(github.router, responses=PROBLEMS)
     return app
 
 

@@ -1,9 +1,10 @@
 """Every setting of the service, from the environment (`KERNELGATE_…`, and the customary DATABASE_URL and REDIS_URL)."""
 
 from functools import lru_cache
-from typing import Literal
+from pathlib import Path
+from typing import Literal, Self
 
-from pydantic import Field
+from pydantic import Field, SecretStr, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 
@@ -44,6 +45,30 @@ class Settings(BaseSettings):
     session_s: float = Field(default=7 * 86400.0, gt=0)
     cookie_secure: bool = Field(default=False, description="set it where the service is reached over HTTPS")
     cookie_same_site: Literal["lax", "strict"] = "lax"
+
+    github_app_id: int | None = None
+    github_private_key: Path | None = Field(default=None, description="the App's private key, a PEM file")
+    github_webhook_secret: SecretStr | None = None
+    github_url: str = "https://api.github.com"
+    github_owners: tuple[str, ...] = Field(default=(), description="accounts whose installations count; () is all")
+    github_every_s: float = Field(default=1.0, gt=0, description="how often deliveries and checks are looked after")
+    github_progress_s: float = Field(default=10.0, gt=0, description="a check shows progress at most so often")
+    github_timeout_s: float = Field(default=15.0, gt=0, description="one request to GitHub")
+    github_retry_for_s: float = Field(default=86400.0, gt=0, description="how long GitHub may refuse before we stop")
+    github_node_wait_s: float = Field(default=1800.0, gt=0, description="how long a check waits for a healthy node")
+    @property
+    def github_on(self) -> bool:
+        return self.github_app_id is not None
+
+    @model_validator(mode="after")
+    def _github_is_whole_or_off(self) -> Self:
+        wanted = (self.github_app_id, self.github_private_key, self.github_webhook_secret)
+        if any(wanted) and not all(wanted):
+            raise ValueError(
+                "the GitHub gate needs all of KERNELGATE_GITHUB_APP_ID, KERNELGATE_GITHUB_PRIVATE_KEY and "
+                "KERNELGATE_GITHUB_WEBHOOK_SECRET, or none of them"
+            )
+        return self
 
 
 @lru_cache

@@ -3,6 +3,8 @@
 import sqlalchemy as sa
 from alembic import op
 
+from service.migrations import github_tables
+
 revision = "0001"
 down_revision = None
 branch_labels = None
@@ -318,9 +320,11 @@ def upgrade() -> None:
     op.create_index(
         "ix_measurement_line", "measurement", ["series_id", "trusted", "evaluation_id", "value"], unique=False
     )
+    github_tables.create()
 
 
 def downgrade() -> None:
+    github_tables.drop()
     op.drop_index("ix_measurement_line", table_name="measurement")
     op.drop_index(op.f("ix_measurement_revision_id"), table_name="measurement")
     op.drop_index("ix_measurement_evaluation", table_name="measurement")
