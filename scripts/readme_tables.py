@@ -1,8 +1,8 @@
 """Makes README's results from data/*.csv: `python scripts/readme_tables.py` rewrites what stands between the markers.
 
 A file is a history as `kernelgate import` reads it: kernel,device_class,label,base,case,metric,value,unit,note, in the
-order of the revisions, after comment lines (`# `), the first of which says where the figures are from. A row whose note begins with
-`baseline` is the vendor library's.
+order of the revisions, after comment lines (`# `); the first of them says where the figures are from. A row whose note
+begins with `baseline` is the vendor library's.
 """
 
 from __future__ import annotations
