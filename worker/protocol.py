@@ -82,7 +82,15 @@ class CpuArtifact(Model):
     entry: str
 
 
-Artifact = Annotated[GpuArtifact | CpuArtifact, Field(discriminator="kind")]
+class InterpretedArtifact(Model):
+    """A Triton launcher where there is no card: Triton's interpreter runs it, to be verified and never measured."""
+
+    kind: Literal["interpreted"] = "interpreted"
+    source: str
+    entry: str
+
+
+Artifact = Annotated[GpuArtifact | CpuArtifact | InterpretedArtifact, Field(discriminator="kind")]
 
 
 class Side(Model):
@@ -151,9 +159,9 @@ JudgeSays = Annotated[
 
 
 class Load(Model):
-    """Prepare a case. Replayed launchers get the record, the CPU launcher the library, the baseline the operator and
-    which of its backends. The CPU launcher answers the workspace that the library asks for; it gets the layout with
-    that workspace by a second Load.
+    """Prepare a case. Replayed launchers get the record, the CPU launcher the library, the interpreter the source, the
+    baseline the operator and which of its backends. The CPU launcher and the interpreter answer the workspace that the
+    revision asks for; they get the layout with that workspace by a second Load.
     """
 
     op: Literal["load"] = "load"
@@ -163,6 +171,7 @@ class Load(Model):
     record: LaunchRecord | None = None
     cubins: dict[Digest, str] = {}
     library: str | None = None
+    source: str | None = None
     entry: str | None = None
     operator: str | None = None
     dtype: str | None = None
@@ -198,7 +207,8 @@ LauncherCommand = Annotated[Load | Attach | Detach | Prepare | Go, Field(discrim
 class LauncherReply(Model):
     """`elapsed_us`: of the whole burst, by events in the launcher; None on a CPU, where only the judge's clock counts.
 
-    `workspace_bytes`: what the library asks for (CPU launcher's `load`). `baseline`: library, backend and version, and
+    `workspace_bytes`: what the revision asks for (`load` of the CPU launcher and the interpreter, whose reason
+    case_refused says that the interpreter can't run it). `baseline`: library, backend and version, and
     `libraries`: their versions (baseline's `load`; ok=False with reason case_refused where a backend lacks the case).
     """
 

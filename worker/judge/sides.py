@@ -12,9 +12,10 @@ from worker.judge.device import Arena, Device
 from worker.judge.faults import FaultError
 from worker.launch.client import Launcher, LauncherError
 from worker.operators.base import Dims, Operator
-from worker.protocol import CpuArtifact, GpuArtifact, LauncherReply, Load, Side
+from worker.protocol import GpuArtifact, InterpretedArtifact, LauncherReply, Load, Side
 
 _BASELINE = ("-m", "worker.launch.baseline")
+_INTERPRETER = ("-m", "worker.launch.interpreter")
 # torch's import, and the vendor library's choice of its kernel.
 _BASELINE_LIMIT_S = 180.0
 
@@ -41,8 +42,9 @@ class Revision:
         return self.side.refused.get(case)
 
     def start(self) -> Launcher:
+        interpreted = isinstance(self.side.artifact, InterpretedArtifact)
         return Launcher(
-            self._device.launcher,
+            _INTERPRETER if interpreted else self._device.launcher,
             arena_fd=self._arena.fd,
             arena_bytes=self._arena.bytes,
             run_as=self._run_as,
@@ -54,7 +56,7 @@ class Revision:
         known = self._loads.get(case)
         load = known or self._first_load(case, dims, tensors)
         reply = self._ask(launcher, load)
-        wanted = (reply.workspace_bytes or 0) if isinstance(self.side.artifact, CpuArtifact) else None
+        wanted = None if isinstance(self.side.artifact, GpuArtifact) else reply.workspace_bytes or 0
         if wanted is not None and wanted != load.layout.workspace_bytes:
             if known is not None or wanted > self._arena.bytes // 4:
                 raise FaultError(
@@ -87,7 +89,10 @@ class Revision:
             used = {node.cubin for node in record.nodes if node.kind == "launch"}
             cubins = {digest: path for digest, path in artifact.cubins.items() if digest in used}
             return Load(case=case, dims=dict(dims), layout=record.layout, record=record, cubins=cubins)
-        return Load(case=case, dims=dict(dims), layout=lay_out(tensors), library=artifact.library, entry=artifact.entry)
+        load = Load(case=case, dims=dict(dims), layout=lay_out(tensors), entry=artifact.entry)
+        if isinstance(artifact, InterpretedArtifact):
+            return load.model_copy(update={"source": artifact.source})
+        return load.model_copy(update={"library": artifact.library})
 
 
 class Baseline:

@@ -46,6 +46,12 @@ class CpuArena:
         flat = torch.frombuffer(self._map, dtype=dtype, count=count, offset=slot_at + placed.offset)
         return flat.view(placed.tensor.shape)
 
+    def raw(self, at: int, size: int) -> Any:
+        """Bytes of the arena, as a uint8 tensor."""
+        import torch  # noqa: PLC0415 - after main() has set it up
+
+        return torch.frombuffer(self._map, dtype=torch.uint8, count=size, offset=at)
+
     def populate(self, first: int, size: int) -> None:
         start = first // mmap.PAGESIZE * mmap.PAGESIZE
         if self._map is not None and sys.platform == "linux":
