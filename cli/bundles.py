@@ -10,10 +10,8 @@ from cli.text import clean
 from contract import bundle
 from contract.bundle import BundleError, Files
 from contract.manifest import Manifest, ManifestError, check_constraints, parse_manifest, parse_suite
+from contract.repository import belongs_to_revision
 from contract.suite import Suite
-
-# What belongs to a revision; editors' backups, caches and binaries beside it do not.
-SOURCE_SUFFIXES = {".c", ".cc", ".cpp", ".cu", ".cuh", ".h", ".hpp", ".inl", ".py"}
 
 
 @dataclass(frozen=True)
@@ -87,9 +85,7 @@ def read_suite(path: Path) -> Suite:
 def _sources(path: Path) -> Files:
     found = {}
     for file in sorted(path.rglob("*")):
-        name = file.relative_to(path)
-        hidden = any(part.startswith((".", "__")) for part in name.parts)
-        if hidden or file.suffix not in SOURCE_SUFFIXES or not file.is_file():
-            continue
-        found[name.as_posix()] = file.read_bytes()
+        name = file.relative_to(path).as_posix()
+        if belongs_to_revision(name) and file.is_file():
+            found[name] = file.read_bytes()
     return found

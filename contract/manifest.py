@@ -83,11 +83,11 @@ class ManifestError(ValueError):
 
 
 def parse_manifest(text: str, *, file: str = "kernel.toml") -> Manifest:
-    return _parse(Manifest, text, file)
+    return parse_toml(Manifest, text, file)
 
 
 def parse_suite(text: str, *, file: str = "suite.toml") -> Suite:
-    return _parse(Suite, text, file)
+    return parse_toml(Suite, text, file)
 
 
 def check_constraints(manifest: Manifest, operator: str, *, file: str = "kernel.toml") -> None:
@@ -100,7 +100,7 @@ def check_constraints(manifest: Manifest, operator: str, *, file: str = "kernel.
                 raise ManifestError(f"{file}: constraints.{kind}.{name} is not a dimension of {operator} ({known})")
 
 
-def _parse(model: type[_M], text: str, file: str) -> _M:
+def parse_toml(model: type[_M], text: str, file: str) -> _M:
     try:
         data: dict[str, Any] = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
