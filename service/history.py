@@ -12,15 +12,12 @@ from sqlmodel import Session, col, select
 from contract.api import Point
 from contract.api import Series as SeriesOut
 from contract.devices import DeviceClass
-from contract.outcomes import Outcome, State
 from service.importing import BASELINE_PREFIX, OVER_BASELINE
-from service.kernels import LAST, kernel_outs, series_order
+from service.kernels import kernel_outs
+from service.lines import FAILED, Place, line_of
 from service.models import Comparison, Evaluation, Kernel, Measurement, Project, Revision, Series
-from service.problems import ProblemError, not_found
-
-# Neither says anything of the kernel.
-_NOT_ITS_FAULT = (Outcome.INFRASTRUCTURE_ERROR, Outcome.CANCELLED)
-_SHOWN_WITHOUT_VALUE = frozenset({Outcome.INCORRECT, Outcome.BUILD_FAILED, Outcome.UNTRUSTED, Outcome.BUILT})
+from service.problems import ProblemError
+from service.thinning import thin
 
 
 def series_out(
@@ -33,12 +30,15 @@ def series_out(
     metric: str,
     limit: int,
     before: str | None = None,
+    after: str | None = None,
     mainline: bool = False,
+    points: int | None = None,
 ) -> SeriesOut:
-    """The newest `limit` points of a series, oldest first; `before`: only those before that revision.
+    """The newest `limit` points of a series, oldest first; `before`, `after`: only those on that side of a revision.
 
     A revision stands for itself by its newest evaluation on the class that says something of it: one that measured
-    before one that only compiled. Those that failed are points without a value. `mainline`: those alone.
+    before one that only compiled. Those that failed are points without a value. `mainline`: those alone. `points`:
+    thinned to about so many (service.thinning); failed, faster and slower revisions stay whatever it says.
     """
     wanted = {"value": metric, "share": OVER_BASELINE, "baseline": BASELINE_PREFIX + metric}
     series = {
@@ -55,18 +55,27 @@ def series_out(
     found = series.get(metric)
     if found is None:
         _check_known(session, project, kernel, device_class=device_class, case_id=case_id, metric=metric)
-    query = _page_query(kernel, device_class=device_class, series_id=found.id if found else None)
-    if mainline:
-        query = query.where(col(Revision.mainline).is_(True))
-    if before is not None:
-        query = query.where(_is_before(session, kernel, before))
-    order = [part.desc() for part in series_order()]
-    rows = list(reversed(session.execute(query.order_by(*order).limit(limit)).all()))
-    ids = [row.evaluation for row in rows]
+    line = line_of(
+        session,
+        kernel,
+        device_class=device_class,
+        case_id=case_id,
+        series_id=found.id if found else None,
+        before=before,
+        after=after,
+        mainline=mainline,
+    )
+    page = line[-limit:]
+    shown = _thinned(page, points)
+    rows = _rows(session, [page[place] for place in shown])
+    ids = list(rows)
     values = {role: _values(session, series[name].id, ids) if name in series else {} for role, name in wanted.items()}
     compared = _comparisons(session, case_id, ids)
-    points = tuple(_point(row, values=values, compared=compared.get(row.evaluation)) for row in rows)
-    baseline, baseline_value = _baseline(points, metric=metric, beside=values["baseline"], compared=compared)
+    made = tuple(
+        _point(rows[page[place].evaluation], place=place, values=values, compared=compared.get(page[place].evaluation))
+        for place in shown
+    )
+    baseline, baseline_value = _baseline(made, metric=metric, beside=values["baseline"], compared=compared)
     return SeriesOut(
         project=project.slug,
         kernel=kernel.name,
@@ -77,8 +86,24 @@ def series_out(
         better=cast("Any", found.better) if found else None,
         baseline=baseline,
         baseline_value=baseline_value,
-        points=points,
+        points=made,
+        total=len(page),
+        earlier=page[0].revision if len(line) > len(page) else None,
     )
+
+
+def _thinned(page: Sequence[Place], points: int | None) -> list[int]:
+    """Places to show. The mainline and what hangs beside it are two lines, each with its own extremes."""
+    if points is None:
+        return list(range(len(page)))
+    kept = [place.outcome in FAILED or place.verdict is not None for place in page]
+    shown: set[int] = set()
+    for mainline in (True, False):
+        own = [place.value if place.mainline is mainline else None for place in page]
+        marked = [keep and place.mainline is mainline for keep, place in zip(kept, page, strict=True)]
+        if any(value is not None for value in own) or any(marked):
+            shown.update(thin(own, kept=marked, points=points))
+    return sorted(shown)
 
 
 def _baseline(
@@ -101,12 +126,13 @@ def _baseline(
     return None, None
 
 
-def _point(row: Any, *, values: Mapping[str, Mapping[str, Any]], compared: Any) -> Point:
+def _point(row: Any, *, place: int, values: Mapping[str, Mapping[str, Any]], compared: Any) -> Point:
     value, share = values["value"].get(row.evaluation), values["share"].get(row.evaluation)
     interval = None
     if compared and compared.low is not None and compared.high is not None:
         interval = (compared.low, compared.high)
     return Point(
+        place=place,
         revision=row.revision,
         evaluation=row.evaluation,
         label=row.label,
@@ -124,19 +150,6 @@ def _point(row: Any, *, values: Mapping[str, Mapping[str, Any]], compared: Any) 
         interval=interval,
         of_baseline=share.value if share else None,
     )
-
-
-def _is_before(session: Session, kernel: Kernel, revision_id: str) -> Any:
-    named = session.exec(select(Revision).where(Revision.id == revision_id, Revision.kernel_id == kernel.id)).first()
-    if named is None:
-        raise not_found("revision", revision_id, field="before")
-    key = (
-        LAST if named.first_parent_index is None else named.first_parent_index,
-        LAST if named.position is None else named.position,
-        named.created_at,
-        named.id,
-    )
-    return sa.tuple_(*series_order()) < key
 
 
 def _values(session: Session, series_id: str, evaluation_ids: Sequence[str]) -> dict[str, Any]:
@@ -164,14 +177,10 @@ def _comparisons(session: Session, case_id: str, evaluation_ids: Sequence[str]) 
     return {row.evaluation_id: row for row in session.execute(query)}
 
 
-def _page_query(kernel: Kernel, *, device_class: DeviceClass, series_id: str | None) -> sa.Select[Any]:
-    """The points without their values. Those are fetched for the page alone, in queries of their own: one join of
+def _rows(session: Session, places: Sequence[Place]) -> dict[str, Any]:
+    """evaluation -> what a point says of its revision. The values are fetched in queries of their own: one join of
     everything takes seconds when PostgreSQL's statistics are older than the rows."""
     base = aliased(Revision)
-    newest = _newest_evaluations(kernel, device_class)
-    measured = sa.select(col(Measurement.evaluation_id)).where(
-        col(Measurement.series_id) == series_id, col(Measurement.trusted).is_(True)
-    )
     columns: list[Any] = [
         col(Revision.id).label("revision"),
         col(Evaluation.id).label("evaluation"),
@@ -184,38 +193,21 @@ def _page_query(kernel: Kernel, *, device_class: DeviceClass, series_id: str | N
         col(Evaluation.outcome),
         col(base.label).label("base"),
     ]
-    return (
+    query = (
         sa.select(*columns)
-        .select_from(newest)
-        .join(Evaluation, col(Evaluation.id) == newest.c.id)
+        .select_from(Evaluation)
         .join(Revision, col(Revision.id) == col(Evaluation.revision_id))
         .outerjoin(base, col(base.id) == col(Evaluation.base_id))
-        .where(newest.c.place == 1)
-        .where(
-            sa.or_(col(Evaluation.id).in_(measured), col(Evaluation.outcome).in_(_SHOWN_WITHOUT_VALUE)),
-        )
+        .where(col(Evaluation.id).in_([place.evaluation for place in places]))
     )
-
-
-def _newest_evaluations(kernel: Kernel, device_class: DeviceClass) -> sa.Subquery:
-    """(id, place): place 1 is what a revision stands for itself by on the class."""
-    only_built = sa.case((col(Evaluation.outcome) == Outcome.BUILT, 1), else_=0)
-    place = sa.func.row_number().over(
-        partition_by=col(Evaluation.revision_id), order_by=(only_built, col(Evaluation.id).desc())
-    )
-    return (
-        sa.select(col(Evaluation.id).label("id"), place.label("place"))
-        .where(col(Evaluation.kernel_id) == kernel.id, col(Evaluation.device_class) == device_class)
-        .where(col(Evaluation.state) == State.FINISHED, col(Evaluation.outcome).not_in(_NOT_ITS_FAULT))
-        .subquery()
-    )
+    return {row.evaluation: row for row in session.execute(query)}
 
 
 def _check_known(
     session: Session, project: Project, kernel: Kernel, *, device_class: DeviceClass, case_id: str, metric: str
 ) -> None:
     """An empty series is an answer where the kernel knows class, case and metric; else 404 says which it doesn't."""
-    known = next(one for one in kernel_outs(session, project) if one.name == kernel.name)
+    known = kernel_outs(session, project, only=kernel.name)[0]
     for column, asked, names in (
         ("device_class", device_class, known.device_classes),
         ("case", case_id, known.cases),

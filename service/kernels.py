@@ -29,10 +29,11 @@ def series_order() -> tuple[sa.SQLColumnExpression[Any], ...]:
     )
 
 
-def kernel_outs(session: Session, project: Project) -> list[KernelOut]:
-    """The project's kernels by name, in five queries. Classes, cases and metrics are the suite's first, in its order,
-    then what else has a history."""
-    kernels = session.exec(select(Kernel).where(Kernel.project_id == project.id).order_by(Kernel.name)).all()
+def kernel_outs(session: Session, project: Project, *, only: str | None = None) -> list[KernelOut]:
+    """The project's kernels by name, or `only` the one of that name, in five queries. Classes, cases and metrics are
+    the suite's first, in its order, then what else has a history."""
+    named = select(Kernel).where(Kernel.project_id == project.id).order_by(Kernel.name)
+    kernels = session.exec(named.where(Kernel.name == only) if only is not None else named).all()
     ids = [kernel.id for kernel in kernels]
     suites = {
         row.id: row.content

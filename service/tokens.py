@@ -5,7 +5,7 @@ from sqlmodel import Session, col, delete, select
 from contract.api import Scope, TokenIn, TokenOut
 from service import find
 from service.auth import Principal, issue_token
-from service.models import BrowserSession, Project, Token
+from service.models import BrowserSession, Project, SignInCode, Token
 from service.problems import ProblemError, not_found
 from service.text import one_line
 
@@ -37,11 +37,12 @@ def list_tokens(session: Session, *, principal: Principal) -> list[TokenOut]:
 
 
 def revoke_token(session: Session, *, principal: Principal, token_id: str) -> None:
-    """Cookies that stand for it end with it."""
+    """Cookies and sign-in codes that stand for it end with it."""
     token = session.get(Token, token_id)
     if token is None or (principal.project is not None and token.project_id != principal.project):
         raise not_found("token", token_id)
     session.exec(delete(BrowserSession).where(col(BrowserSession.token_id) == token_id))
+    session.exec(delete(SignInCode).where(col(SignInCode.token_id) == token_id))
     session.delete(token)
 
 

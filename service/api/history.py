@@ -1,19 +1,39 @@
-"""A kernel's history on one device class and case."""
+"""A kernel's history on one device class and case, as JSON and as CSV; and its scaling over a case family."""
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Query, Response
+from sqlmodel import Session
 
 from contract.api import Series
 from contract.devices import DeviceClass
-from service.auth import Reader
+from contract.views import Scaling
+from service.auth import Principal, Reader
 from service.database import DatabaseDep
 from service.find import kernel_by_name, project_by_slug
 from service.history import series_out
+from service.scaling import scaling_out
+from service.tables import CSV, attachment, series_csv
 
 MOST_POINTS = 10_000
 
 router = APIRouter(tags=["kernels"])
+
+Case = Annotated[str, Query(max_length=200, examples=["m=4096,n=4096,k=4096"], description="empty: of no case")]
+Metric = Annotated[str, Query(max_length=63, examples=["time"])]
+Limit = Annotated[int, Query(ge=1, le=MOST_POINTS, description="how many points, the newest")]
+Before = Annotated[str | None, Query(max_length=40, description="only points before this revision id")]
+After = Annotated[str | None, Query(max_length=40, description="only points after this revision id")]
+Mainline = Annotated[bool, Query(description="without revisions beside the mainline")]
+Points = Annotated[
+    int | None,
+    Query(
+        ge=4,
+        le=MOST_POINTS,
+        description="thin the line to about so many points: the first, last, least and greatest of each stretch (M4)"
+        " stay, and every revision that failed or is faster or slower than its base",
+    ),
+]
 
 
 @router.get("/projects/{project}/kernels/{kernel}/history")
@@ -24,23 +44,129 @@ def get_history(
     principal: Reader,
     *,
     device_class: DeviceClass,
-    case: Annotated[str, Query(max_length=200, examples=["m=4096,n=4096,k=4096"])],
-    metric: Annotated[str, Query(max_length=63, examples=["time"])] = "time",
-    limit: Annotated[int, Query(ge=1, le=MOST_POINTS, description="how many points, the newest")] = MOST_POINTS,
-    before: Annotated[str | None, Query(max_length=40, description="only points before this revision id")] = None,
-    mainline: Annotated[bool, Query(description="without revisions beside the mainline")] = False,
+    case: Case,
+    metric: Metric = "time",
+    limit: Limit = MOST_POINTS,
+    before: Before = None,
+    after: After = None,
+    mainline: Mainline = False,
+    points: Points = None,
+    download: Annotated[bool, Query(description="as a file to keep")] = False,
+    response: Response,
 ) -> Series:
     """Points in the order of the mainline, oldest first. A revision that failed has an outcome and no value."""
+    if download:
+        response.headers.update(attachment(kernel, device_class, case, metric, ending="json"))
     with database.read() as session:
-        owner = project_by_slug(session, principal=principal, slug=project)
-        return series_out(
+        return _series(
             session,
-            project=owner,
-            kernel=kernel_by_name(session, project=owner, name=kernel),
+            principal,
+            project,
+            kernel,
             device_class=device_class,
             case_id=case,
             metric=metric,
             limit=limit,
             before=before,
+            after=after,
             mainline=mainline,
+            points=points,
         )
+
+
+@router.get(
+    "/projects/{project}/kernels/{kernel}/history.csv",
+    response_class=Response,
+    responses={200: {"content": {CSV: {"schema": {"type": "string"}}}}},
+)
+def get_history_csv(
+    project: str,
+    kernel: str,
+    database: DatabaseDep,
+    principal: Reader,
+    *,
+    device_class: DeviceClass,
+    case: Case,
+    metric: Metric = "time",
+    limit: Limit = MOST_POINTS,
+    before: Before = None,
+    after: After = None,
+    mainline: Mainline = False,
+) -> Response:
+    """The same points as a table: one line a revision, with a header."""
+    with database.read() as session:
+        series = _series(
+            session,
+            principal,
+            project,
+            kernel,
+            device_class=device_class,
+            case_id=case,
+            metric=metric,
+            limit=limit,
+            before=before,
+            after=after,
+            mainline=mainline,
+            points=None,
+        )
+    headers = attachment(kernel, device_class, case, metric, ending="csv")
+    return Response(series_csv(series), media_type=CSV, headers=headers)
+
+
+@router.get("/projects/{project}/kernels/{kernel}/scaling")
+def get_scaling(
+    project: str,
+    kernel: str,
+    database: DatabaseDep,
+    principal: Reader,
+    *,
+    device_class: DeviceClass,
+    revision: Annotated[
+        str | None, Query(max_length=100, description="a label, an id or a digest; by default the newest measured")
+    ] = None,
+    family: Annotated[str | None, Query(max_length=200, description="by default every family of the suite")] = None,
+    metric: Metric = "throughput",
+) -> Scaling:
+    """One revision over the sizes of its case families, beside the baseline."""
+    with database.read() as session:
+        owner = project_by_slug(session, principal=principal, slug=project)
+        return scaling_out(
+            session,
+            project=owner,
+            kernel=kernel_by_name(session, project=owner, name=kernel),
+            device_class=device_class,
+            revision=revision,
+            family=family,
+            metric=metric,
+        )
+
+
+def _series(
+    session: Session,
+    principal: Principal,
+    project: str,
+    kernel: str,
+    *,
+    device_class: DeviceClass,
+    case_id: str,
+    metric: str,
+    limit: int,
+    before: str | None,
+    after: str | None,
+    mainline: bool,
+    points: int | None,
+) -> Series:
+    owner = project_by_slug(session, principal=principal, slug=project)
+    return series_out(
+        session,
+        project=owner,
+        kernel=kernel_by_name(session, project=owner, name=kernel),
+        device_class=device_class,
+        case_id=case_id,
+        metric=metric,
+        limit=limit,
+        before=before,
+        after=after,
+        mainline=mainline,
+        points=points,
+    )
