@@ -48,7 +48,7 @@ class Revision:
             arena_fd=self._arena.fd,
             arena_bytes=self._arena.bytes,
             run_as=self._run_as,
-            freezes=not self._device.measures_itself,
+            freezes=not (self._device.measures_itself or interpreted),  # nothing interpreted is timed
         )
 
     def load(self, launcher: Launcher, case: CaseId, dims: Dims, tensors: tuple[TensorSpec, ...]) -> SlotLayout:
