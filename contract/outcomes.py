@@ -76,6 +76,7 @@ class Reason(StrEnum):
     ATTEMPTS_EXHAUSTED = "attempts_exhausted"
     DEADLINE_PASSED = "deadline_passed"
     TOOLCHAIN_MISSING = "toolchain_missing"
+    SANDBOX_MISSING = "sandbox_missing"
     DEVICE_UNHEALTHY = "device_unhealthy"
     BASELINE_FAILED = "baseline_failed"
     BASE_FAILED = "base_failed"
@@ -108,6 +109,7 @@ OUTCOME_OF: dict[Reason, Outcome] = {
     Reason.ATTEMPTS_EXHAUSTED: Outcome.INFRASTRUCTURE_ERROR,
     Reason.DEADLINE_PASSED: Outcome.INFRASTRUCTURE_ERROR,
     Reason.TOOLCHAIN_MISSING: Outcome.INFRASTRUCTURE_ERROR,
+    Reason.SANDBOX_MISSING: Outcome.INFRASTRUCTURE_ERROR,
     Reason.DEVICE_UNHEALTHY: Outcome.INFRASTRUCTURE_ERROR,
     Reason.BASELINE_FAILED: Outcome.INFRASTRUCTURE_ERROR,
     Reason.BASE_FAILED: Outcome.INFRASTRUCTURE_ERROR,

@@ -19,7 +19,7 @@ from contract.report import MAX_MESSAGE, Failure, Report, StageTime
 from worker import node, pipeline
 from worker.client import LeaseLost, Refused, ServiceClient, Unreachable
 from worker.heartbeats import Heartbeats
-from worker.sandbox import NoSandbox, Sandbox
+from worker.sandbox import Sandbox, choose
 from worker.settings import WorkerSettings
 
 _log = logging.getLogger(__name__)
@@ -52,7 +52,7 @@ class Agent:
         self._settings = settings
         self._client = client
         self._evaluate = evaluate
-        self._sandbox = sandbox or NoSandbox()
+        self._sandbox = sandbox or choose(settings)
 
     def attempt(self, evaluation_id: str) -> None:
         """Whatever happens, the evaluation is reported, or left to its lease's end: never the kernel's fault."""

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -17,7 +18,19 @@ from contract.report import CaseResult, Check, Environment, Failure, StageTime
 from contract.suite import Suite
 from worker.failure import Failed
 from worker.process import Child, LineTooLong, TimedOut
-from worker.protocol import JudgeChecked, JudgeDone, JudgeJob, JudgeMeasured, JudgeProgress, JudgeSays, JudgeStage, Side
+from worker.protocol import (
+    CpuArtifact,
+    GpuArtifact,
+    InterpretedArtifact,
+    JudgeChecked,
+    JudgeDone,
+    JudgeJob,
+    JudgeMeasured,
+    JudgeProgress,
+    JudgeSays,
+    JudgeStage,
+    Side,
+)
 from worker.room import Room
 from worker.settings import WorkerSettings
 
@@ -49,7 +62,7 @@ def judge(
 ) -> None:
     """Raises Failed where the judge itself fails, process.Cancelled."""
     gpu = device_class != DeviceClass.CPU
-    readable = (room.path,)
+    readable = sorted({path for side in (head, base) if side for path in _needed(side)})
     job = JudgeJob(
         device_class=device_class,
         suite=suite,
@@ -99,6 +112,15 @@ def judge(
             raise Failed(Reason.INTERNAL_ERROR, stage, "the judge sent a line without an end") from error
         finally:
             into.log = child.stderr.value().decode("utf-8", "replace")
+
+
+def _needed(side: Side) -> set[Path]:
+    """What its launchers load; where that is a library or cubins, neither sources nor records."""
+    match side.artifact:
+        case GpuArtifact(cubins=cubins):
+            return {Path(file).parent for file in cubins.values()}
+        case CpuArtifact(library=file) | InterpretedArtifact(source=file):
+            return {Path(file).parent}
 
 
 def _parse(line: bytes) -> JudgeSays | None:

@@ -31,9 +31,10 @@ class Gpu(Model):
 def describe(settings: WorkerSettings, *, sandbox: Sandbox) -> NodeInfo:
     """`healthy` is False where the device isn't there, doesn't answer, or is of another class than the settings say."""
     gpu: Gpu | None = None
-    device, problem = cpu_model(), None
+    device, problem = cpu_model(), sandbox.problem
     if settings.device_class != DeviceClass.CPU:
-        gpu, problem = probe_gpu()
+        gpu, silent = probe_gpu()
+        problem = problem or silent
         device = gpu.name if gpu else "none"
         if gpu and device_class_of(gpu.name) != settings.device_class:
             problem = f"NVML calls this device {gpu.name!r}, which is not of class {settings.device_class}"

@@ -18,18 +18,18 @@ from contract.bundle import Files
 from contract.devices import DeviceClass
 from contract.job import PROTOCOL_VERSION, Job, Progress, RevisionRef
 from contract.outcomes import Reason, Stage
-from contract.report import MAX_LOG_BYTES, CaseResult, Check, Environment, Failure, Report, StageTime
+from contract.report import MAX_LOG_BYTES, MAX_MESSAGE, CaseResult, Check, Environment, Failure, Report, StageTime
 from contract.statics import FunctionStatics
 from worker import node
 from worker.building import BuiltSide, build_side, digest_of
 from worker.cache import Cache
 from worker.failure import Failed
 from worker.judging import Judged, judge
-from worker.process import Cancelled
+from worker.process import Cancelled, DiskFull
 from worker.protocol import CpuArtifact, Side
 from worker.recording import RecordedSide, record_side
 from worker.room import Room, open_room
-from worker.sandbox import NoSandbox, Sandbox
+from worker.sandbox import Sandbox, choose
 from worker.settings import WorkerSettings
 from worker.statics import statics_of
 
@@ -51,13 +51,25 @@ def evaluate(
 ) -> Report:
     """`bundles` by digest: the head's, and the base's where there is one. Raises Cancelled, with every child killed."""
     run = _Run(job, settings=settings, on_progress=on_progress, cancelled=cancelled)
-    chosen = sandbox or NoSandbox()
+    chosen = sandbox or choose(settings)
     try:
-        with open_room(settings.work_dir, sandbox=chosen, check=run.check) as room:
+        _check_trust(bundles, chosen)
+        with open_room(
+            settings.work_dir, sandbox=chosen, check=run.check, disk_bytes=settings.sandbox_disk_bytes
+        ) as room:
             run.whole(bundles, room)
     except Failed as error:
         run.failure = error.failure
+    except DiskFull as error:
+        run.failure = Failure(reason=Reason.INTERNAL_ERROR, stage=Stage.FETCH, message=str(error))
+    finally:
+        run.reached = chosen.close()
     return run.report(sandbox=chosen)
+
+
+def _check_trust(bundles: dict[str, Files], sandbox: Sandbox) -> None:
+    if (refusal := sandbox.refuses(bundles)) is not None:
+        raise Failed(Reason.SANDBOX_MISSING, Stage.FETCH, refusal)
 
 
 @dataclass
@@ -75,6 +87,7 @@ class _Run:
     artifact_digest: str | None = None
     toolchain: dict[str, str] = field(default_factory=dict)
     log: str = ""
+    reached: str = ""
     _stop: threading.Event = field(default_factory=threading.Event)
     _stage: Stage = Stage.FETCH
 
@@ -119,13 +132,15 @@ class _Run:
         self.failure = self.judged.failure
 
     def report(self, *, sandbox: Sandbox) -> Report:
-        job = self.job
+        job, failure = self.job, self.failure
+        if failure is not None and self.reached:
+            failure = failure.model_copy(update={"message": f"{failure.message}\n{self.reached}"[-MAX_MESSAGE:]})
         environment = self.judged.environment or Environment(device=self._device())
         return Report(
             protocol_version=PROTOCOL_VERSION,
             device_class=job.device_class,
             artifact_digest=self.artifact_digest,
-            failure=self.failure,
+            failure=failure,
             built_only=job.build_only and self.failure is None,
             stages=(*self.stages, *self.judged.stages),
             statics=self.statics,
@@ -134,7 +149,7 @@ class _Run:
             environment=environment.model_copy(
                 update={"toolchain": {**environment.toolchain, **self.toolchain}, "sandbox": sandbox.isolates}
             ),
-            log=f"{self.log}\n{self.judged.log}".strip()[: MAX_LOG_BYTES // 4],
+            log="\n".join(filter(None, (self.reached, self.log, self.judged.log))).strip()[: MAX_LOG_BYTES // 4],
         )
 
     def _device(self) -> str:

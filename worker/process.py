@@ -31,6 +31,10 @@ class TimedOut(Exception):  # noqa: N818
     """The child was killed at its time limit."""
 
 
+class DiskFull(Exception):  # noqa: N818
+    """The child wrote more than it may, or what it may write to has no room left. It has been killed."""
+
+
 class LineTooLong(Exception):  # noqa: N818
     """A child that speaks in lines sent one without an end."""
 
@@ -168,7 +172,8 @@ class Child:
 
     def wait(self) -> int:
         """The return code, once `chunks` or `lines` has ended or the child was killed."""
-        return self._process.wait(KILL_LIMIT_S)
+        code = self._process.wait(KILL_LIMIT_S)
+        return 128 - code if code > 128 else code  # a shell's and bubblewrap's way to say a signal
 
     def kill(self) -> None:
         """SIGTERM lets the nanny kill every descendant; SIGKILL to the nanny is for one that was itself attacked."""

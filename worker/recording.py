@@ -24,10 +24,11 @@ from worker.building import BuiltSide, supported_cases
 from worker.cache import Cache, key_of
 from worker.failure import Failed
 from worker.operators import OPERATORS
-from worker.process import Child, LineTooLong, TimedOut
+from worker.process import Child, DiskFull, LineTooLong, TimedOut
 from worker.protocol import GpuArtifact, RecordCase, Recorded, RecorderSays, RecordFailed, Recording, RecordJob
 from worker.room import Room
 from worker.settings import WorkerSettings
+from worker.toolchains.base import COMPILER_FILE_BYTES
 
 _KIND = "record"
 _RECORD = "record.json"
@@ -134,13 +135,19 @@ def _record(
         cubins={digest: str(side.file(name)) for digest, name in built.cubins.items()},
         out_dir=str(out),
     )
-    prefix = room.sandbox.prefix(readable=(side.folder, side.bundle), writable=(out,), gpu=True)
+    program = tuple(Path(word) for word in settings.recorder if word.startswith("/"))
+    prefix = room.sandbox.prefix(readable=(side.folder, side.bundle, *program), writable=(out,), gpu=True)
     argv = [*prefix, sys.executable, *settings.recorder]
     wanted = {case.id: case for case in cases}
     begun: list[str] = []
     said: dict[str, Recorded] = {}
     with room.start(
-        argv, cwd=out, limit_s=settings.record_limit_s, stdin=job.model_dump_json().encode() + b"\n"
+        argv,
+        cwd=out,
+        limit_s=settings.record_limit_s,
+        stdin=job.model_dump_json().encode() + b"\n",
+        writable=(out,),
+        file_bytes=COMPILER_FILE_BYTES,
     ) as child:
         try:
             for line in child.lines():
@@ -161,6 +168,8 @@ def _record(
         except TimedOut as error:
             message = f"the host code had not returned after {settings.record_limit_s:g} s and was ended"
             raise Failed(Reason.TIMED_OUT, Stage.RECORD, message, case=begun[-1] if begun else None) from error
+        except DiskFull as error:
+            raise Failed(Reason.CRASHED, Stage.RECORD, str(error), case=begun[-1] if begun else None) from error
         except LineTooLong as error:
             raise Failed(Reason.NOT_RECORDABLE, Stage.RECORD, "the recorder's output can't be read") from error
     # Only now: nothing of the submission is alive to change what is checked.

@@ -6,27 +6,35 @@ import contextlib
 import fcntl
 import os
 import shutil
+import signal
+import subprocess
 import tempfile
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from contract.bundle import Files, check_path
-from worker.process import Check, Child, Finished, Limits, environment, run
+from worker.process import Check, Child, DiskFull, Finished, Limits, environment, run
 from worker.sandbox import Sandbox
 
 _PREFIX = "kernelgate-"
 _LOCK = ".lock"
+_LOOK_EVERY_S = 0.25
+_MAX_FILES = 20_000
+# A disk with less than this left is full: the database, or the next job, may be on it.
+FREE_BYTES = 1 << 30
 
 
 class Room:
     """Below `path`: one folder a purpose. Children see it as their home."""
 
-    def __init__(self, path: Path, *, sandbox: Sandbox, check: Check) -> None:
+    def __init__(self, path: Path, *, sandbox: Sandbox, check: Check, disk_bytes: int) -> None:
         self.path = path
         self.sandbox = sandbox
         self.check = check
+        self._disk_bytes = disk_bytes
 
     def folder(self, *names: str) -> Path:
         made = self.path.joinpath(*names)
@@ -51,18 +59,29 @@ class Room:
         stdin: bytes = b"",
         memory_bytes: int = 0,
         file_bytes: int = 0,
+        readable: Sequence[Path] = (),
         writable: Sequence[Path] = (),
     ) -> Finished:
-        """A child without a GPU, to its end."""
-        prefix = self.sandbox.prefix(readable=(cwd,), writable=writable, gpu=False)
-        return run(
-            [*prefix, *argv],
-            limits=Limits(seconds=limit_s, memory_bytes=memory_bytes, file_bytes=file_bytes),
-            cwd=cwd,
-            env=self._environment(),
-            stdin=stdin,
-            check=self.check,
-        )
+        """A child without a GPU, to its end. One that fills the disk ends as if killed, with what it did in stderr."""
+        prefix = self.sandbox.prefix(readable=(cwd, *readable), writable=writable, gpu=False)
+        began = time.monotonic()
+        try:
+            return run(
+                [*prefix, *argv],
+                limits=Limits(seconds=limit_s, memory_bytes=memory_bytes, file_bytes=file_bytes),
+                cwd=cwd,
+                env=self._environment(),
+                stdin=stdin,
+                check=self._watching(writable),
+            )
+        except DiskFull as error:
+            return Finished(
+                returncode=-signal.SIGKILL,
+                stdout=b"",
+                stderr=f"{error}\n".encode(),
+                timed_out=False,
+                seconds=time.monotonic() - began,
+            )
 
     def start(
         self,
@@ -72,17 +91,38 @@ class Room:
         limit_s: float,
         stdin: bytes,
         variables: Mapping[str, str] = MappingProxyType({}),
+        writable: Sequence[Path] = (),
         **limits: Any,
     ) -> Child:
-        """A child that is talked to by lines; its caller says what of the sandbox goes before it."""
+        """A child that is talked to by lines; its caller says what of the sandbox goes before it. Its lines raise
+        DiskFull once it has written too much to `writable`."""
         return Child(
             argv,
             limits=Limits(seconds=limit_s, **limits),
             cwd=cwd,
             env={**self._environment(), **variables},
             stdin=stdin,
-            check=self.check,
+            check=self._watching(writable),
         )
+
+    def _watching(self, folders: Sequence[Path]) -> Check:
+        """`check`, and every now and then a look at the disk."""
+        next_look = time.monotonic() + _LOOK_EVERY_S
+
+        def check() -> None:
+            nonlocal next_look
+            self.check()
+            if folders and time.monotonic() > next_look:
+                self._look_at(folders)
+                next_look = time.monotonic() + _LOOK_EVERY_S
+
+        return check
+
+    def _look_at(self, folders: Sequence[Path]) -> None:
+        if (problem := _too_much(folders, self._disk_bytes)) is not None:
+            raise DiskFull(f"it was ended: {problem}")
+        if shutil.disk_usage(self.path).free < FREE_BYTES:
+            raise DiskFull("it was ended: it left no room on the node's disk")
 
     def _environment(self) -> dict[str, str]:
         home = self.folder("home")
@@ -90,16 +130,21 @@ class Room:
 
 
 @contextlib.contextmanager
-def open_room(parent: Path, *, sandbox: Sandbox, check: Check) -> Iterator[Room]:
-    """Made for one evaluation, and gone after it; rooms of workers that were killed are cleared away."""
+def open_room(parent: Path, *, sandbox: Sandbox, check: Check, disk_bytes: int = 4 << 30) -> Iterator[Room]:
+    """Made for one evaluation, and gone after it; rooms of workers that were killed are cleared away.
+
+    Raises DiskFull where the disk is full before anything has run. `disk_bytes`: what one child may write there.
+    """
     _clear_abandoned(parent)
+    if shutil.disk_usage(parent).free < FREE_BYTES:
+        raise DiskFull(f"the node's disk is full: less than {FREE_BYTES >> 20} MiB are free in its work folder")
     path = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=parent))
     with (path / _LOCK).open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         try:
-            yield Room(path, sandbox=sandbox, check=check)
+            yield Room(path, sandbox=sandbox, check=check, disk_bytes=disk_bytes)
         finally:
-            shutil.rmtree(path, ignore_errors=True)
+            _clear(path)
 
 
 def _clear_abandoned(parent: Path) -> None:
@@ -110,4 +155,33 @@ def _clear_abandoned(parent: Path) -> None:
                 continue
             with left.open("r+") as lock:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                shutil.rmtree(left.parent, ignore_errors=True)
+                _clear(left.parent)
+
+
+def _clear(folder: Path) -> None:
+    """With folders that are deeper than Python can follow, or that their maker may not read."""
+    for command in (("rm", "-rf"), ("chmod", "-R", "u+rwX"), ("rm", "-rf")):
+        if folder.exists():
+            subprocess.run([*command, "--", str(folder)], capture_output=True, check=False)
+
+
+def _too_much(folders: Sequence[Path], limit: int) -> str | None:
+    """What is wrong with the size of these folders. One that can't be looked into is too much."""
+    used, files, waiting = 0, 0, [str(folder) for folder in folders]
+    while waiting:
+        try:
+            with os.scandir(waiting.pop()) as entries:
+                for entry in entries:
+                    status = entry.stat(follow_symlinks=False)
+                    used, files = used + status.st_blocks * 512, files + 1
+                    if entry.is_dir(follow_symlinks=False):
+                        waiting.append(entry.path)
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            return f"a folder that it made can't be read ({error.strerror})"
+        if used > limit:
+            return f"it wrote more than {limit >> 20} MiB to disk"
+        if files > _MAX_FILES:
+            return f"it made more than {_MAX_FILES} files"
+    return None

@@ -6,12 +6,13 @@ import platform
 import re
 import tempfile
 from pathlib import Path
+from typing import Literal
 
 from pydantic import AliasChoices, Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from contract.devices import DeviceClass
-from contract.names import NodeName
+from contract.names import Digest, NodeName
 
 
 def _node_name() -> str:
@@ -54,6 +55,16 @@ class WorkerSettings(BaseSettings):
 
     max_processes: int = Field(default=16, ge=1, description="processes a side at the last look")
     compile_memory_bytes: int = 16 << 30
+
+    sandbox: Literal["on", "off"] = Field(
+        default="on", description="off: submissions run with this worker's rights, and every result says so"
+    )
+    sandbox_memory_bytes: int = Field(default=16 << 30, description="one command; at most three quarters of the RAM")
+    sandbox_processes: int = Field(default=1024, ge=16, description="processes and threads of one command")
+    sandbox_disk_bytes: int = Field(default=4 << 30, description="what a build or a recording may write to disk")
+    trusted_bundles: tuple[Digest, ...] = Field(
+        default=(), description="digests that run without a sandbox where none works; everything else is refused"
+    )
 
     gxx: str = "g++"
     nvcc: str | None = Field(default=None, description="by default from PATH, /usr/local/cuda, or the PyPI wheels")

@@ -55,7 +55,7 @@ def test_an_evaluation_is_claimed_run_and_reported_once(stub, tmp_path):
     ]  # fmt: skip
     assert len(report.cases) == 2
     assert stub.claims[0]["node"]["name"] == "test-node"
-    assert stub.claims[0]["node"]["sandbox"] is False
+    assert stub.claims[0]["node"]["sandbox"] is True
 
 
 def test_progress_travels_with_the_heartbeats(stub, tmp_path):

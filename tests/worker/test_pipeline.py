@@ -47,7 +47,7 @@ def test_a_revision_is_built_judged_and_reported_stage_by_stage(head, base, tmp_
     assert all(a.ended_at <= b.started_at for a, b in zip(report.stages, report.stages[1:], strict=False))
     assert len(report.cases) == len(report.checks) == 2
     assert report.statics[0].function == "kernelgate_run"
-    assert report.environment.sandbox is False
+    assert report.environment.sandbox is True
     assert report.environment.toolchain["g++"]
     assert {p.stage for p in progress} == {Stage.BUILD, Stage.INSPECT, Stage.VERIFY, Stage.MEASURE}
     assert list((tmp_path / "work").iterdir()) == []

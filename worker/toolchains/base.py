@@ -66,6 +66,7 @@ class Runner(Protocol):
         stdin: bytes = b"",
         memory_bytes: int = 0,
         file_bytes: int = 0,
+        readable: Sequence[Path] = (),
         writable: Sequence[Path] = (),
     ) -> Finished: ...
 

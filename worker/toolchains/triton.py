@@ -71,6 +71,7 @@ def _compile(request: Request, built: Built) -> Built:
         cwd=request.scratch,
         limit_s=request.limit_s,
         stdin=job.model_dump_json().encode(),
+        readable=(request.bundle,),
         writable=(request.out, request.scratch),
     )
     text = shown(done.stderr, request=request)
