@@ -6,9 +6,11 @@ from contextlib import asynccontextmanager
 import anyio.to_thread
 from fastapi import APIRouter, FastAPI
 from starlette.concurrency import run_in_threadpool
+from starlette.middleware.gzip import GZipMiddleware
 
-from service import problems
+from service import problems, web
 from service.api import (
+    badges,
     compare,
     evaluations,
     events,
@@ -18,6 +20,7 @@ from service.api import (
     imports,
     kernels,
     nodes,
+    overview,
     projects,
     revisions,
     sessions,
@@ -32,10 +35,12 @@ from service.limits import BodyLimit
 from service.reconciler import Reconciler
 from service.settings import Settings, settings_from_environment
 from service.store import Store
+from service.web import SecurityHeaders
 
 API = "/api/v1"
 _ROUTERS = (
     projects,
+    overview,
     kernels,
     history,
     compare,
@@ -69,12 +74,17 @@ def create_app(settings: Settings | None = None, *, publisher: Publisher | None 
     app.state.database = database
     app.state.services = services
     app.add_middleware(BodyLimit, limit=settings.max_request_bytes)
+    app.add_middleware(GZipMiddleware, minimum_size=4096, compresslevel=3)
+    app.add_middleware(SecurityHeaders)
     problems.install(app)
     api = APIRouter(prefix=API, dependencies=[BEARER])
     for module in _ROUTERS:
         api.include_router(module.router, responses=PROBLEMS)
     app.include_router(api)
     app.include_router(health.router)
+    app.include_router(badges.router, dependencies=[BEARER], responses=PROBLEMS)
+    # The last: its pages are whatever path nobody else has.
+    web.install(app, folder=web.folder_of(settings))
     app.include_router(github.router, responses=PROBLEMS)
     return app
 

@@ -13,13 +13,13 @@ from typing import Annotated, cast
 
 from fastapi import Depends, Request
 from fastapi.security import HTTPBearer
-from sqlmodel import Session
+from sqlmodel import Session, col, delete
 
 from contract.api import Scope
 from service.columns import now
 from service.database import Database, DatabaseDep
 from service.ids import new_id
-from service.models import BrowserSession, Project, Token
+from service.models import BrowserSession, Project, SignInCode, Token
 from service.problems import ProblemError
 from service.settings import Settings
 
@@ -99,6 +99,16 @@ def authenticate_cookie(session: Session, cookie: str) -> Principal | None:
         return None
     token = session.get(Token, row.token_id)
     return _principal(token) if token else None
+
+
+def authenticate_code(session: Session, code: str) -> Principal | None:
+    """A one-time code; it is spent by this, whoever comes second."""
+    row = session.get(SignInCode, _identifier(code))
+    if row is None or not matches(code, row.secret_hash) or row.expires_at <= now():
+        return None
+    token = session.get(Token, row.token_id)
+    spent = session.exec(delete(SignInCode).where(col(SignInCode.id) == row.id))
+    return _principal(token) if token and spent.rowcount == 1 else None
 
 
 def _identifier(secret: str) -> str:

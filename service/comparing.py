@@ -9,7 +9,7 @@ from typing import Any, cast
 from sqlalchemy.orm import defer
 from sqlmodel import Session, col, or_, select
 
-from contract.api import BaseRef, CaseComparison, CompareOut
+from contract.api import BaseRef, CaseComparison, CompareOut, ProcessPair
 from contract.devices import DeviceClass
 from contract.outcomes import State, Verdict
 from service.history_file import JUDGED
@@ -136,6 +136,7 @@ def _judged_cases(session: Session, evaluation: Evaluation, *, base: Values, hea
             allowed=row.allowance,
             base=base.get(row.case, {}),
             head=head.get(row.case, {}),
+            processes=tuple(ProcessPair(base=one, head=other) for one, other in row.processes),
         )
         for row in session.exec(query.order_by(col(Comparison.position))).all()
     ]

@@ -12,9 +12,9 @@ from sqlmodel import Session, col, select
 from contract.api import Point
 from contract.api import Series as SeriesOut
 from contract.devices import DeviceClass
-from service.importing import BASELINE_PREFIX, OVER_BASELINE
 from service.kernels import kernel_outs
 from service.lines import FAILED, Place, line_of
+from service.metrics import BASELINE_PREFIX, OVER_BASELINE
 from service.models import Comparison, Evaluation, Kernel, Measurement, Project, Revision, Series
 from service.problems import ProblemError
 from service.thinning import thin

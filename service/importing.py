@@ -17,12 +17,12 @@ from contract.api import ImportOut
 from contract.outcomes import Outcome, State, Verdict
 from service.columns import now
 from service.history_file import BETTER, JUDGED, Line, Value, parse
+from service.metrics import BASELINE_PREFIX, OVER_BASELINE
 from service.models import Comparison, Evaluation, Kernel, Measurement, Project, Revision, Series
 from service.problems import ProblemError
+from service.standings import refresh_standings
 from verdict import published
 
-BASELINE_PREFIX = "baseline_"
-OVER_BASELINE = "throughput_over_baseline"
 _IMPORTED = "imported"
 # No protocol of this project measured it.
 _FOREIGN_PROTOCOL = 0
@@ -61,6 +61,7 @@ def import_history(session: Session, *, project: Project, csv: str, provenance: 
         series = _all_series(session, kernel)
         for line in own:
             _store(session, kernel=kernel, line=line, revisions=found, series=series, source=source)
+        refresh_standings(session, kernel, [line.device_class for line in own])
     return ImportOut(
         kernels=tuple(by_kernel),
         revisions=revisions,

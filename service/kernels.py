@@ -11,7 +11,7 @@ from sqlmodel import Session, col, select
 from contract.api import KernelOut
 from contract.devices import DeviceClass
 from contract.suite import Case
-from service.importing import BASELINE_PREFIX, OVER_BASELINE
+from service.metrics import BASELINE_PREFIX, OVER_BASELINE
 from service.models import Kernel, Project, Revision, Series, Suite
 
 _FIRST_METRICS = ("time", "throughput", OVER_BASELINE, "of_baseline")

@@ -23,6 +23,7 @@ from service.models import (
     Revision,
     Series,
 )
+from service.reproducing import reproduce_command
 
 
 def revision_outs(session: Session, revisions: Sequence[Revision]) -> list[RevisionOut]:
@@ -76,7 +77,7 @@ def evaluation_outs(session: Session, evaluations: Sequence[Evaluation], *, samp
         _evaluation_out(
             evaluation,
             project=projects[kernels[evaluation.kernel_id].project_id].slug,
-            kernel=kernels[evaluation.kernel_id].name,
+            kernel=kernels[evaluation.kernel_id],
             revision=revisions[evaluation.revision_id],
             base=revisions[evaluation.base_id] if evaluation.base_id else None,
             attempts=attempts[evaluation.id],
@@ -96,7 +97,7 @@ def _evaluation_out(
     row: Evaluation,
     *,
     project: str,
-    kernel: str,
+    kernel: Kernel,
     revision: Revision,
     base: Revision | None,
     attempts: Sequence[Attempt],
@@ -107,7 +108,7 @@ def _evaluation_out(
     return EvaluationOut(
         id=row.id,
         project=project,
-        kernel=kernel,
+        kernel=kernel.name,
         revision=_reference(revision),
         base=_reference(base) if base else None,
         device_class=row.device_class,
@@ -136,6 +137,7 @@ def _evaluation_out(
         base_statics=row.base_statics or base_statics,
         checks=tuple(_check(check) for check in checks),
         cases=tuple(cases),
+        reproduce=reproduce_command(row, kernel=kernel, head=revision, base=base),
     )
 
 

@@ -10,6 +10,7 @@ from service.bases import position_of
 from service.models import Kernel, Project, Revision
 from service.models import Suite as SuiteRow
 from service.problems import ProblemError
+from service.standings import refresh_all_standings
 from service.text import clean_json, one_line
 
 
@@ -53,12 +54,13 @@ def put_suite(session: Session, *, principal: Principal, slug: str, kernel_name:
     kernel.listed = list(suite.revisions)
     session.add(kernel)
     session.flush()
-    row = _suite_row(session, kernel=kernel, suite=suite)
+    row = keep_suite(session, kernel=kernel, suite=suite)
     kernel.suite_id = row.id
     for revision in session.exec(select(Revision).where(Revision.kernel_id == kernel.id)).all():
         if revision.origin == "submitted":
             revision.position = position_of(revision.label, kernel.listed)
             session.add(revision)
+    refresh_all_standings(session, kernel)
     return _suite_out(project, kernel, row)
 
 
@@ -73,7 +75,8 @@ def suite_of(row: SuiteRow, kernel: Kernel) -> Suite:
     return Suite.model_validate({**row.content, "revisions": kernel.listed})
 
 
-def _suite_row(session: Session, *, kernel: Kernel, suite: Suite) -> SuiteRow:
+def keep_suite(session: Session, *, kernel: Kernel, suite: Suite) -> SuiteRow:
+    """The row of this version of the suite; it does not become the kernel's current one."""
     query = select(SuiteRow).where(SuiteRow.kernel_id == kernel.id, col(SuiteRow.digest) == suite.digest)
     row = session.exec(query).first()
     if row is None:

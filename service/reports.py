@@ -24,7 +24,10 @@ from service.models import (
     Series,
 )
 from service.models import Suite as SuiteRow
+from service.processes import process_medians
 from service.projects import suite_of
+from service.standings import refresh_standings
+from service.statics import add_static_measurements
 from service.summaries import summarise, summarise_built, summarise_failure
 from service.text import clean, clean_json, one_line
 
@@ -84,6 +87,7 @@ def take_report(
     session.add_all(comparisons)
     session.add_all(_checks(evaluation, report.checks))
     _add_measurements(session, context, report.cases, trusted=outcome in _TRUSTED)
+    add_static_measurements(session, evaluation, report.statics, trusted=outcome in _TRUSTED)
     evaluation.outcome = outcome
     if failure is not None:
         evaluation.reason = failure.reason
@@ -97,6 +101,7 @@ def take_report(
         evaluation.summary = summarise(outcome, comparisons)
     states.end_attempt(session, evaluation, end="reported")
     states.move(session, evaluation, State.FINISHED)
+    refresh_standings(session, kernel, [evaluation.device_class])
 
 
 def _reason_of(report: Report) -> Reason | None:
@@ -139,6 +144,7 @@ def _comparison(context: Context, case: CaseResult, place: int, judged: Judged |
         spread_floor=case.spread_floor,
         held_s=case.held_s,
         pairs=clean_json([pair.model_dump(mode="json") for pair in case.pairs]),
+        processes=process_medians(case.pairs),
         measured="pairs" if case.pairs else "none",
     )
     if not compare or context.base is None:

@@ -12,12 +12,11 @@ from sqlmodel import Session, col, or_, select
 from contract.devices import DeviceClass
 from contract.suite import Case
 from contract.views import Curve, Scaling, ScalingPoint
-from service.importing import BASELINE_PREFIX, OVER_BASELINE
 from service.kernels import series_order
+from service.metrics import BASELINE_PREFIX, FLOPS_PER_BYTE, OVER_BASELINE, THROUGHPUT
 from service.models import Comparison, Evaluation, Kernel, Measurement, Project, Revision, Series, Suite
 from service.problems import ProblemError, not_found
 
-_THROUGHPUT = "throughput"
 _MEMORY = "memory_throughput"
 _PER_S = {"GFLOPS": 1e9, "TFLOPS": 1e12, "PFLOPS": 1e15, "GB/s": 1e9, "TB/s": 1e12}
 
@@ -46,9 +45,11 @@ def scaling_out(
             404, "unknown-family", f"{kernel.name} has no case family {family!r} (it has {names})", field="family"
         )
     head, evaluation = _measured(session, kernel, device_class, revision)
-    values = _values(session, evaluation, [metric, BASELINE_PREFIX + metric, OVER_BASELINE, _THROUGHPUT, _MEMORY])
+    values = _values(
+        session, evaluation, [metric, BASELINE_PREFIX + metric, OVER_BASELINE, THROUGHPUT, FLOPS_PER_BYTE, _MEMORY]
+    )
     of_metric = next((row for (_, name), row in values.items() if name == metric), None)
-    of_throughput = next((row for (_, name), row in values.items() if name == _THROUGHPUT), None)
+    of_throughput = next((row for (_, name), row in values.items() if name == THROUGHPUT), None)
     return Scaling(
         project=project.slug,
         kernel=kernel.name,
@@ -138,7 +139,7 @@ def _point(case: Case, *, x: int, values: dict[tuple[str, str], Any], metric: st
         return values.get((case.id, name))
 
     own, baseline, share = of(metric), of(BASELINE_PREFIX + metric), of(OVER_BASELINE)
-    throughput = of(_THROUGHPUT)
+    throughput = of(THROUGHPUT)
     return ScalingPoint(
         case=case.id,
         title=case.title,
@@ -150,18 +151,21 @@ def _point(case: Case, *, x: int, values: dict[tuple[str, str], Any], metric: st
         baseline=baseline.value if baseline else _from_share(own, share, metric),
         over_baseline=share.value if share else None,
         throughput=throughput.value if throughput else None,
-        flops_per_byte=_intensity(throughput, of(_MEMORY)),
+        flops_per_byte=_intensity(of(FLOPS_PER_BYTE), throughput, of(_MEMORY)),
     )
 
 
 def _from_share(own: Any, share: Any, metric: str) -> float | None:
     """The baseline's value where only the share of its speed was kept."""
-    if own is None or share is None or not share.value or metric not in {"time", _THROUGHPUT}:
+    if own is None or share is None or not share.value or metric not in {"time", THROUGHPUT}:
         return None
     return float(own.value * share.value if metric == "time" else own.value / share.value)
 
 
-def _intensity(throughput: Any, memory: Any) -> float | None:
+def _intensity(stored: Any, throughput: Any, memory: Any) -> float | None:
+    """As it was reported, else from what was moved while it was computed."""
+    if stored is not None:
+        return float(stored.value)
     if throughput is None or memory is None or throughput.unit not in _PER_S or memory.unit not in _PER_S:
         return None
     moved = memory.value * _PER_S[memory.unit]

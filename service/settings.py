@@ -19,6 +19,7 @@ class Settings(BaseSettings):
         default=".kernelgate/store", description="where bundles and logs go: a folder or an fsspec URL"
     )
     public_url: str = Field(default="http://127.0.0.1:8000", description="where people reach this service")
+    web_dir: str | None = Field(default=None, description="the built web view; by default web/dist of this checkout")
     public_read: bool = Field(default=False, description="reading needs no token")
     migrate_on_start: bool = True
 
@@ -43,6 +44,7 @@ class Settings(BaseSettings):
     ping_every_s: float = Field(default=15.0, gt=0, description="keeps an idle event stream open")
 
     session_s: float = Field(default=7 * 86400.0, gt=0)
+    sign_in_code_s: float = Field(default=600.0, gt=0, description="how long a one-time link opens a session")
     cookie_secure: bool = Field(default=False, description="set it where the service is reached over HTTPS")
     cookie_same_site: Literal["lax", "strict"] = "lax"
 
@@ -56,6 +58,7 @@ class Settings(BaseSettings):
     github_timeout_s: float = Field(default=15.0, gt=0, description="one request to GitHub")
     github_retry_for_s: float = Field(default=86400.0, gt=0, description="how long GitHub may refuse before we stop")
     github_node_wait_s: float = Field(default=1800.0, gt=0, description="how long a check waits for a healthy node")
+
     @property
     def github_on(self) -> bool:
         return self.github_app_id is not None

@@ -7,6 +7,7 @@ from starlette.concurrency import run_in_threadpool
 
 from contract import bundle
 from contract.api import RevisionIn, RevisionOut, RevisionPage
+from contract.views import SourceFiles
 from service import find, submitting
 from service.api import examples
 from service.api.state import Services, ServicesDep
@@ -16,7 +17,9 @@ from service.database import DatabaseDep
 from service.dispatch import wake_of
 from service.models import Kernel, Revision
 from service.presenting import revision_outs
+from service.problems import ProblemError
 from service.submitting import Submission, check_submission
+from service.text import clean
 
 router = APIRouter(tags=["revisions"])
 
@@ -102,6 +105,18 @@ def get_revision(revision_id: str, database: DatabaseDep, principal: Reader) -> 
         _, _, revision = find.revision_by_id(session, principal=principal, revision_id=revision_id)
         [answer] = revision_outs(session, [revision])
         return answer
+
+
+@router.get("/revisions/{revision_id}/files")
+def get_files(revision_id: str, services: ServicesDep, principal: Reader) -> SourceFiles:
+    """The bundle as text. 404 `no-files` for a revision that was imported."""
+    with services.database.read() as session:
+        _, _, revision = find.revision_by_id(session, principal=principal, revision_id=revision_id)
+    archive = services.store.bundle(revision.digest) if revision.digest else None
+    if archive is None:
+        raise ProblemError(404, "no-files", f"revision {revision.label} has no files here")
+    files = {path: clean(data.decode(errors="replace")) for path, data in bundle.unpack(archive).items()}
+    return SourceFiles(revision=revision.id, label=revision.label, files=files)
 
 
 @router.get("/revisions")

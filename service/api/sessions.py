@@ -1,26 +1,18 @@
-"""Browsers: a token becomes an HttpOnly cookie, and every change needs the CSRF header beside it."""
+"""Browsers: a token, or a one-time code, becomes an HttpOnly cookie, and every change needs the CSRF header beside
+it."""
 
-from datetime import timedelta
-from typing import Annotated
+from typing import Annotated, Self
 
-from fastapi import APIRouter, Body, Cookie, Response, status
+from fastapi import APIRouter, Body, Cookie, Request, Response, status
+from pydantic import Field, model_validator
 from sqlmodel import col, delete
 
 from contract.api import Scope
 from contract.base import Model
-from service.auth import (
-    COOKIE,
-    Reader,
-    SettingsDep,
-    authenticate,
-    authenticate_cookie,
-    csrf_of,
-    hash_secret,
-    new_secret,
-)
-from service.columns import now
+from contract.views import SignInCode
+from service import signing_in
+from service.auth import COOKIE, Reader, SettingsDep, authenticate_cookie, csrf_of, hash_secret
 from service.database import DatabaseDep
-from service.ids import new_id
 from service.models import BrowserSession
 from service.problems import ProblemError
 
@@ -28,7 +20,16 @@ router = APIRouter(tags=["session"])
 
 
 class SessionIn(Model):
-    token: str
+    """One of the two."""
+
+    token: str | None = Field(default=None, max_length=500)
+    code: str | None = Field(default=None, max_length=500, description="of a one-time link")
+
+    @model_validator(mode="after")
+    def _one_of_two(self) -> Self:
+        if (self.token is None) == (self.code is None):
+            raise ValueError("send a token or a code")
+        return self
 
 
 class SessionOut(Model):
@@ -40,30 +41,17 @@ class SessionOut(Model):
 
 @router.post("/session", status_code=status.HTTP_201_CREATED)
 def sign_in(
-    wanted: Annotated[SessionIn, Body(examples=[{"token": "kg_tok_…"}])],
+    wanted: Annotated[SessionIn, Body(examples=[{"token": "kg_tok_…"}, {"code": "kg_cod_…"}])],
+    request: Request,
     response: Response,
     database: DatabaseDep,
     settings: SettingsDep,
 ) -> SessionOut:
-    """Trade a token for a cookie."""
+    """Trade a token or a one-time code for a cookie."""
+    _check_origin(request)
     with database.write() as session:
-        principal = authenticate(session, wanted.token)
-        if principal is None or principal.token_id is None:
-            raise ProblemError(401, "unauthorised", "this token is unknown or was revoked", field="token")
-        if principal.scope is Scope.WORKER:
-            raise ProblemError(403, "forbidden", "a worker's token opens no browser session", field="token")
-        identifier = new_id("ses")
-        cookie = new_secret(identifier)
-        moment = now()
-        session.exec(delete(BrowserSession).where(col(BrowserSession.expires_at) <= moment))
-        session.add(
-            BrowserSession(
-                id=identifier,
-                secret_hash=hash_secret(cookie),
-                token_id=principal.token_id,
-                expires_at=moment + timedelta(seconds=settings.session_s),
-            )
-        )
+        principal = signing_in.principal_of(session, token=wanted.token, code=wanted.code)
+        cookie = signing_in.open_session(session, principal, lasts_s=settings.session_s)
     response.set_cookie(
         COOKIE,
         cookie,
@@ -89,6 +77,7 @@ def current_session(
 def sign_out(
     response: Response,
     database: DatabaseDep,
+    settings: SettingsDep,
     principal: Reader,
     cookie: Annotated[str | None, Cookie(alias=COOKIE)] = None,
 ) -> None:
@@ -96,4 +85,19 @@ def sign_out(
     if cookie:
         with database.write() as session:
             session.exec(delete(BrowserSession).where(col(BrowserSession.secret_hash) == hash_secret(cookie)))
-    response.delete_cookie(COOKIE)
+    response.delete_cookie(COOKIE, httponly=True, samesite=settings.cookie_same_site, secure=settings.cookie_secure)
+
+
+@router.post("/session/code", status_code=status.HTTP_201_CREATED)
+def make_sign_in_code(database: DatabaseDep, settings: SettingsDep, principal: Reader) -> SignInCode:
+    """A link that signs one browser in as this token, once, within minutes. The code stands behind `#`: it reaches no
+    log."""
+    with database.write() as session:
+        code, expires_at = signing_in.make_code(session, principal, lasts_s=settings.sign_in_code_s)
+    return SignInCode(code=code, url=f"{settings.public_url.rstrip('/')}/login#code={code}", expires_at=expires_at)
+
+
+def _check_origin(request: Request) -> None:
+    """Nobody's page may sign a browser in here as somebody else."""
+    if request.headers.get("Sec-Fetch-Site", "same-origin") not in {"same-origin", "none"}:
+        raise ProblemError(403, "csrf", "sign in from the service's own page")
