@@ -35,7 +35,7 @@ def default_of(field: FieldInfo) -> str | None:
 @pytest.mark.parametrize(
     ("heading", "settings"), [("Settings of the service", Settings), ("Settings of a worker", WorkerSettings)]
 )
-def test_every_setting_stands_in_its_table_with_type_anddefault_of(heading, settings):
+def test_every_setting_stands_in_its_table_with_type_and_default(heading, settings):
     rows = TABLES[heading]
     fields = settings.model_fields
     assert [row[0].strip("`") for row in rows] == [variable_of(name, field) for name, field in fields.items()]
