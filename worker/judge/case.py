@@ -27,7 +27,7 @@ from worker.judge.turns import Turn
 # not scale with it, so what is compared between head and base is the surplus, not the ratio. Start-ups may differ by
 # the nodes of a call's graph. One honest evaluation in 100,000 would exceed the noise by chance.
 _NUMBERS: tuple[Literal[1], Literal[2], Literal[3]] = (1, 2, 3)
-_AUDIT_LEAST, _AUDIT_STARTUP_US, _AUDIT_ALPHA, _AUDIT_PAIRS = 1e-3, 100.0, 5e-6, 8
+_AUDIT_LEAST, _AUDIT_STARTUP_US, _AUDIT_ALPHA, _AUDIT_PAIRS = 1e-3, 100.0, 5e-6, 4
 
 
 @dataclass
@@ -80,6 +80,12 @@ class CaseRun:
             seed=self.seed,
             look=look,
         )
+
+    @property
+    def known_us(self) -> float:
+        """What a call of the head took in its first turns; 0 before any."""
+        times = [turn.time_us for rounds in self.rounds for head, _ in rounds for turn in head]
+        return statistics.median(times) if times else 0.0
 
     def process_values(self, side: int) -> list[float]:
         """Each process's one value, us: side 0 is head, 1 base."""
@@ -150,6 +156,8 @@ class CaseRun:
             found.append(metrics.of_processes("base_time", "us", self.process_values(1)))
         latencies = [burst.clock_us for burst in self.first_calls]
         found.append(metrics.of_processes("first_call_latency", "us", latencies, better="lower"))
+        moved = operator.bytes_moved(dims, self.subject.how.dtype)
+        found.append(metrics.plain("flops_per_byte", "FLOP/B", flops / moved))
         found.append(metrics.plain("workspace_bytes", "B", self.workspace_bytes, better="lower"))
         if self.deterministic is not None:
             found.append(metrics.plain("deterministic", "bool", float(self.deterministic)))
