@@ -1,0 +1,246 @@
+"""One stretch of points that may be compared with each other, and the search for a step in it.
+
+Two stages. A CUSUM of standardised, clipped deviations from the level (Page 1954; clipped so that one outlier can't
+raise it over the limit) says when to look, at the price of one addition a point. Whether what it points at is a step
+is then decided by four conditions on the points before and after the best split, all of which must hold:
+
+- at least `FEWEST_AFTER` points at the new level;
+- the medians differ by the least change that matters;
+- Fisher's exact test: how many of either side lie beyond the middle of the two medians. It needs no model of the
+  noise: where the points before visited the other level too, as with a benchmark of two levels, it takes a run that
+  chance would not bring;
+- the means differ by `LEAST_Z` standard errors, with neighbours' likeness taken into account.
+
+Constants are tuned by tests/verdict/history/test_false_steps.py.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from statistics import fmean
+
+import numpy as np
+import numpy.typing as npt
+
+from verdict.history.chance import TWO_SIDED_95, tail_of_hypergeometric, worth_of_neighbours
+
+Values = npt.NDArray[np.float64]
+
+FEWEST_AFTER = 3
+FEWEST_BEFORE = 4
+LEAST_Z = 5.0
+ALPHA = 3e-5
+# Points kept of a stretch: half of them may belong to a step that is under way.
+WINDOW = 96
+# Clipped at 5, a point moves the sum by at most 4.5: three points in a row at least, never one or two.
+CLIP, SLACK, LIMIT = 5.0, 0.5, 10.0
+# Spread (sd of ln) below which nobody measures.
+LEAST_SPREAD = 5e-4
+# A value this many spreads away from the level is an outlier where the next ones return.
+FAR = 8.0
+# The share of points that can be outliers.
+MOST_FAR = 0.1
+MAD_TO_SD = 1.4826
+# Levels that were left and come back this often are two levels of one benchmark, not steps.
+MOST_RETURNS = 2
+
+
+@dataclass(slots=True)
+class Sample:
+    """`y`: ln of the cost. `after`: the key measured before it; `unmeasured`: the keys between."""
+
+    y: float
+    key: str
+    after: str
+    unmeasured: list[str]
+
+
+@dataclass(frozen=True)
+class Split:
+    """A step before sample `place`: levels (ln of the cost) and the standard error of their difference."""
+
+    place: int
+    before: float
+    after: float
+    error: float
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What one more point showed. `outliers`: samples far from a level that this one returned to, `distance` (ln) away
+    on average."""
+
+    split: Split | None = None
+    outliers: tuple[Sample, ...] = ()
+    distance: float = 0.0
+
+
+@dataclass(slots=True)
+class Sum:
+    """A CUSUM on one side of the level: the sum, and for how many points it has been above zero. `look_at`: the run at
+    which it is worth another look."""
+
+    total: float = 0.0
+    run: int = 0
+    look_at: int = FEWEST_AFTER
+
+    def add(self, z: float) -> None:
+        self.total += z - SLACK
+        if self.total > 0.0:
+            self.run += 1
+        else:
+            self.total, self.run, self.look_at = 0.0, 0, FEWEST_AFTER
+
+
+@dataclass
+class Stream:
+    """`stale`: samples since level and spread were last taken. `far`: how many of the newest samples are far from the
+    level. `steps`: (before, after) of the last ones."""
+
+    samples: list[Sample] = field(default_factory=list)
+    level: float = 0.0
+    spread: float = 0.0
+    stale: int = 0
+    up: Sum = field(default_factory=Sum)
+    down: Sum = field(default_factory=Sum)
+    far: int = 0
+    steps: list[tuple[float, float]] = field(default_factory=list)
+
+    def add(self, sample: Sample, *, least: float, floor: float) -> Finding:
+        """Take the next point. `least`: ln of the least change that matters; `floor`: the least spread assumed."""
+        known = len(self.samples) >= FEWEST_BEFORE
+        self.samples.append(sample)
+        self.stale += 1
+        split: Split | None = None
+        outliers: tuple[Sample, ...] = ()
+        distance = 0.0
+        if known:
+            spread = max(self.spread, floor)
+            outliers, distance = self._returned(sample.y, max(FAR * spread, least))
+            z = (sample.y - self.level) / spread
+            z = CLIP if z > CLIP else max(z, -CLIP)
+            self.up.add(z)
+            self.down.add(-z)
+            for sign, cusum in ((1, self.up), (-1, self.down)):
+                if cusum.total > LIMIT and cusum.run >= cusum.look_at and split is None:
+                    # Each look that finds nothing makes the next one wait for a fifth more points.
+                    cusum.look_at = max(cusum.run + 1, cusum.run * 6 // 5)
+                    split = self._look(sign, cusum.run, least=least, floor=floor)
+        if split is None:
+            self._keep_level()
+        return Finding(split, outliers, distance)
+
+    def restart(self, split: Split) -> None:
+        """The step is real: what came before it was another level."""
+        self.steps = [*self.steps[-7:], (split.before, split.after)]
+        del self.samples[: split.place]
+        self.absorb()
+
+    def absorb(self) -> None:
+        """All samples are of one level (or of two that belong together)."""
+        self.up, self.down, self.far = Sum(), Sum(), 0
+        self._take_level(len(self.samples))
+
+    def returns(self, split: Split) -> int:
+        """How many of the steps so far went between the two levels of this one."""
+        near = 0.35 * abs(split.after - split.before)
+        ends = ((split.before, split.after), (split.after, split.before))
+        return sum(
+            any(abs(before - one) < near and abs(after - other) < near for one, other in ends)
+            for before, after in self.steps
+        )
+
+    def _returned(self, y: float, limit: float) -> tuple[tuple[Sample, ...], float]:
+        """The samples before this one that were far away, if this one isn't, and their mean distance."""
+        if abs(y - self.level) > limit:
+            self.far += 1
+            return (), 0.0
+        away = tuple(self.samples[-1 - self.far : -1]) if self.far < FEWEST_AFTER else ()
+        self.far = 0
+        return away, fmean(each.y for each in away) - self.level if away else 0.0
+
+    def _keep_level(self) -> None:
+        if max(self.up.run, self.down.run) > WINDOW // 2:
+            # As much as is kept has drifted and is no step: it is the level now.
+            self.absorb()
+        count = len(self.samples)
+        if count > WINDOW + WINDOW // 4:
+            del self.samples[: count - WINDOW]
+            count = WINDOW
+        # Often at first, then seldom; without the run that is under way, which may be a step.
+        if count <= 2 * FEWEST_BEFORE or self.stale >= min(count // 4, 24):
+            runs = [each.run for each in (self.up, self.down) if each.total > CLIP]
+            self._take_level(count - max(runs, default=0))
+
+    def _take_level(self, count: int) -> None:
+        if count >= FEWEST_BEFORE:
+            ys = np.array([each.y for each in self.samples[:count]])
+            self.level = _median(ys)
+            away = np.abs(ys - self.level)
+            # Of few points the median deviation falls short.
+            self.spread = MAD_TO_SD * _median(away) * (1.0 + 4.0 / count)
+            if int((away > FAR * max(self.spread, LEAST_SPREAD)).sum()) > MOST_FAR * count:
+                # Not one level with outliers but two: the middle of them, and a spread that holds both.
+                self.level, self.spread = float(ys.mean()), float(ys.std())
+            self.stale = 0
+
+    def _look(self, sign: int, run: int, *, least: float, floor: float) -> Split | None:
+        ys = np.array([each.y for each in self.samples]) * sign
+        place = _best_split(ys, earliest=max(len(ys) - run - 2, FEWEST_BEFORE))
+        if place is None:
+            return None
+        before, after = ys[max(place - WINDOW // 2, 0) : place], ys[place:]
+        low, high = _median(before), _median(after)
+        if high - low < least:
+            return None
+        middle = (low + high) / 2
+        beyond = int((before > middle).sum()), int((after > middle).sum())
+        worth = worth_of_neighbours(before)
+        if _by_chance(beyond[0], len(before), beyond[1], len(after), worth) > ALPHA:
+            return None
+        before, after = _pulled_in(before, low), _pulled_in(after, high)
+        error = _standard_error(before - low, after - high, floor) / math.sqrt(worth)
+        if float(after.mean() - before.mean()) < LEAST_Z * error:
+            return None
+        return Split(place=place, before=sign * low, after=sign * high, error=error)
+
+
+def _best_split(ys: Values, *, earliest: int) -> int | None:
+    """Where the means before and after differ most beside their error: the likeliest place of one step."""
+    count = len(ys)
+    if earliest > count - FEWEST_AFTER:
+        return None
+    sums = np.cumsum(ys)
+    places = np.arange(earliest, count - FEWEST_AFTER + 1)
+    before, rest = sums[places - 1], count - places
+    differences = ((sums[-1] - before) / rest - before / places) * np.sqrt(places * rest)
+    return earliest + int(np.argmax(differences))
+
+
+def _median(values: Values) -> float:
+    return float(np.median(values))
+
+
+def _by_chance(before_beyond: int, before: int, after_beyond: int, after: int, worth: float) -> float:
+    n, r = math.ceil(before * worth), math.floor(after * worth)
+    k, m = math.ceil(before_beyond * worth), math.floor(after_beyond * worth)
+    return tail_of_hypergeometric(drawn=r, beyond=k + m, total=n + r, hits=m) if r >= 1 else 1.0
+
+
+def _pulled_in(values: Values, level: float) -> Values:
+    """Outliers moved to four spreads."""
+    reach = 4 * MAD_TO_SD * _median(np.abs(values - level))
+    return np.clip(values, level - reach, level + reach) if reach > 0.0 else values
+
+
+def _standard_error(before: Values, after: Values, floor: float) -> float:
+    """Of the difference of two means; `before`, `after`: distances from each side's level."""
+    squares = float(before @ before + after @ after)
+    spread = max(math.sqrt(squares / (len(before) + len(after) - 2)), floor)
+    return spread * math.sqrt(1 / len(before) + 1 / len(after))
+
+
+def interval_of(split: Split) -> tuple[float, float]:
+    reach = TWO_SIDED_95 * split.error
+    return split.after - split.before - reach, split.after - split.before + reach
