@@ -72,6 +72,8 @@ class Reason(StrEnum):
     CLOCKS_DISAGREE = "clocks_disagree"
     FASTER_THAN_ROOFLINE = "faster_than_roofline"
     UNTOUCHED_SLOT_WRITTEN = "untouched_slot_written"
+    LEFT_RUNNING = "left_running"
+    CALLS_OVERLAP = "calls_overlap"
 
     ATTEMPTS_EXHAUSTED = "attempts_exhausted"
     DEADLINE_PASSED = "deadline_passed"
@@ -106,6 +108,8 @@ OUTCOME_OF: dict[Reason, Outcome] = {
     Reason.CLOCKS_DISAGREE: Outcome.UNTRUSTED,
     Reason.FASTER_THAN_ROOFLINE: Outcome.UNTRUSTED,
     Reason.UNTOUCHED_SLOT_WRITTEN: Outcome.UNTRUSTED,
+    Reason.LEFT_RUNNING: Outcome.UNTRUSTED,
+    Reason.CALLS_OVERLAP: Outcome.UNTRUSTED,
     Reason.ATTEMPTS_EXHAUSTED: Outcome.INFRASTRUCTURE_ERROR,
     Reason.DEADLINE_PASSED: Outcome.INFRASTRUCTURE_ERROR,
     Reason.TOOLCHAIN_MISSING: Outcome.INFRASTRUCTURE_ERROR,

@@ -19,8 +19,9 @@ class Channel:
     reader: TextIO
     writer: TextIO
 
-    def send(self, message: Model) -> None:
-        self.writer.write(message.model_dump_json() + "\n")
+    def send(self, message: Model, *, number: str = "") -> None:
+        """`number`: of the command that this answers, where commands have one."""
+        self.writer.write(f"{number} {message.model_dump_json()}\n" if number else message.model_dump_json() + "\n")
         self.writer.flush()
 
 

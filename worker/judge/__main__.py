@@ -13,7 +13,7 @@ from contract.outcomes import Reason, Stage
 from contract.report import Environment, Failure
 from worker.judge.device import Device
 from worker.judge.judge import Emit, Judge
-from worker.launch.family import adopt_orphans
+from worker.launch.family import adopt_orphans, hide_memory
 from worker.protocol import JudgeDone, JudgeJob
 
 _MESSAGE = 4000
@@ -45,6 +45,8 @@ def _judge(job: JudgeJob, emit: Emit) -> JudgeDone:
     adopt_orphans()
     device: Device
     if job.device_class is DeviceClass.CPU:
+        # Beside this process runs host code of the submission.
+        hide_memory()
         # The array library's threads spin for a while after each product, on cores that a burst is timed on.
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
         from worker.judge.device_cpu import CpuDevice  # noqa: PLC0415 - after the environment is set

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
 from typing import Any
@@ -12,7 +13,7 @@ from contract.outcomes import Reason
 from worker.judge.device import Device
 from worker.judge.faults import FaultError
 from worker.judge.slots import Slots
-from worker.launch.client import Launcher, LauncherError, end_strays
+from worker.launch.client import Launcher, LauncherError, Pause, end_strays
 from worker.operators.base import Compared, Dims, Numerics, Operator
 from worker.protocol import Prepare
 
@@ -127,8 +128,12 @@ def start_burst(
     calls: int,
     random: Random,
     check_outputs: bool = True,
+    watch: Callable[[list[int]], Pause] | None = None,
 ) -> tuple[Burst, BurstCheck]:
-    """Like run_burst, with the checks still to be made: all of them before the next draw, or the rows at any time."""
+    """Like run_burst, with the checks still to be made: all of them before the next draw, or the rows at any time.
+
+    `watch` is told the order of the calls, and gives the pause in which it looks.
+    """
     device, operator = subject.device, subject.operator
     order = random.sample(range(where.start, where.stop), calls)
     chosen = operator.choose(random, subject.dims, order)
@@ -142,7 +147,7 @@ def start_burst(
         slots.poison(where)
         device.synchronize()
         await_quiet(device)
-        reply, clock_us = launcher.go(limit_s=subject.call_limit_s)
+        reply, clock_us = launcher.go(limit_s=subject.call_limit_s, pause=watch(order) if watch else None)
     except LauncherError as error:
         raise fault(error) from error
     # Before anything else: what is right now must have been right when the call was done.
@@ -160,7 +165,9 @@ def start_burst(
         drawn=slots.drawn,
         random=random,
     )
-    return Burst(calls=calls, claimed_us=reply.elapsed_us, clock_us=clock_us), check
+    # On a CPU the answer is the submission's: what it claims is nothing.
+    claimed_us = reply.elapsed_us if device.measures_itself else None
+    return Burst(calls=calls, claimed_us=claimed_us, clock_us=clock_us), check
 
 
 def check_surroundings(slots: Slots, *, where: slice, untouched: list[int], side: str, case: CaseId) -> None:

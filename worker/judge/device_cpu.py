@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import mmap
 import os
@@ -22,14 +23,18 @@ _CPP = Path(__file__).resolve().parent.parent / "launch" / "cpp.py"
 _CPUS = Path("/sys/devices/system/cpu/cpu0")
 # Enough for bursts that leave every cache; more would only cost page faults.
 _LARGEST_ARENA = 96 << 20
+# A core's FLOP a cycle: two units of 512-bit multiply-adds; with tiles (AMX, SME) a 16x16 tile a step of 32 products.
+_VECTOR_FLOPS, _MATRIX_FLOPS, _HIGHEST_HZ = {"fp16": 128, "fp32": 64}, 2048, 6e9
 _DTYPES: dict[str, Any] = {"fp16": np.float16, "fp32": np.float32}
 
 
 class CpuArena:
     def __init__(self, size: int) -> None:
         self.bytes = -(-size // mmap.PAGESIZE) * mmap.PAGESIZE
-        self.fd = os.memfd_create("arena", os.MFD_CLOEXEC)
+        self.fd = os.memfd_create("arena", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         os.ftruncate(self.fd, self.bytes)
+        # A launcher that made it smaller would end the judge at its next look.
+        fcntl.fcntl(self.fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
         self._map = mmap.mmap(self.fd, self.bytes)
         self._all = np.frombuffer(self._map, dtype=np.uint8)
 
@@ -105,9 +110,10 @@ class CpuDevice:
         return ArrayProducts(work)
 
     def roofline_us(self, *, flops: float, bytes_moved: float, dtype: str) -> float:
-        """The limits of this CPU are not known."""
-        del flops, bytes_moved, dtype
-        return 0.0
+        """Far above what any core does: it tells work from no work, no more. Caches have no such bound on bytes."""
+        del bytes_moved
+        a_cycle = _MATRIX_FLOPS if _has_matrix_unit() else _VECTOR_FLOPS[dtype]
+        return flops / (a_cycle * _HIGHEST_HZ * (os.cpu_count() or 1)) * 1e6
 
     def environment(self) -> Environment:
         model = _cpu_model()
@@ -159,6 +165,11 @@ def _available_bytes() -> int:
         if line.startswith("MemAvailable:"):
             return int(line.split()[1]) * 1024
     return 2 << 30
+
+
+def _has_matrix_unit() -> bool:
+    flags = next((line for line in _read(Path("/proc/cpuinfo")).splitlines() if line.startswith(("flags", "Feat"))), "")
+    return any(flag.startswith(("amx", "sme")) for flag in flags.split())
 
 
 def _cpu_model() -> str:

@@ -18,6 +18,6 @@ class FaultError(Exception):
 
 
 # The process is gone or can't be used for another call.
-FATAL = frozenset({Reason.CRASHED, Reason.TIMED_OUT, Reason.OUT_OF_MEMORY, Reason.INTERNAL_ERROR})
+FATAL = frozenset({Reason.CRASHED, Reason.TIMED_OUT, Reason.LEFT_RUNNING, Reason.OUT_OF_MEMORY, Reason.INTERNAL_ERROR})
 # The judge's own or the machine's: never the kernel's, whoever shows it.
 OWN = frozenset({Reason.OUT_OF_MEMORY, Reason.INTERNAL_ERROR, Reason.DEVICE_UNHEALTHY})

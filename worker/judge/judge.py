@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from random import Random
 from typing import Literal
 
 from contract.base import Model
@@ -19,6 +18,7 @@ from worker.judge.case import CaseRun
 from worker.judge.device import Arena, Device
 from worker.judge.faults import OWN, FaultError
 from worker.judge.measure import Measurement, arena_bytes
+from worker.judge.secret import SecretRandom
 from worker.judge.sides import Baseline, Revision
 from worker.judge.verify import DETERMINISM_FAMILY, Verified, verify_case
 from worker.operators import OPERATORS
@@ -34,7 +34,7 @@ class Judge:
 
     def __init__(self, job: JudgeJob, device: Device, emit: Emit) -> None:
         self._job, self._device, self._emit = job, device, emit
-        self._random = Random(job.seed)  # noqa: S311 - the seed is secret, and nothing drawn leaves this process
+        self._random = SecretRandom(job.seed)
         self._operator = OPERATORS[job.suite.operator]
         self._dtype: Dtype = "fp16" if job.suite.dtype == "fp16" else "fp32"
         tolerances = tolerances_of(self._operator, job.suite.tolerances)

@@ -157,15 +157,19 @@ class Measurement:
     def _rounds(self, pair: int, run: CaseRun, players: dict[str, Player]) -> None:
         taken: list[tuple[list[Turn], list[Turn]]] = []
         run.rounds.append(taken)
+        # On a CPU one of the head's turns is looked into.
+        watched = None if self._device.measures_itself else self._random.randrange(run.rounds_a_pair or 1)
         while len(taken) < (run.rounds_a_pair or 1):
             began = time.monotonic()
-            taken.append(self._round(pair + len(taken), run, players))
+            taken.append(self._round(pair + len(taken), run, players, watched=len(taken) == watched))
             if run.rounds_a_pair is None:
                 spent = max(1e-3, time.monotonic() - began)
                 fit = 1 if run.capped else int(self._round_budget_s / spent)
                 run.rounds_a_pair = max(1, min(_MOST_ROUNDS, fit))
 
-    def _round(self, turn: int, run: CaseRun, players: dict[str, Player]) -> tuple[list[Turn], list[Turn]]:
+    def _round(
+        self, turn: int, run: CaseRun, players: dict[str, Player], *, watched: bool
+    ) -> tuple[list[Turn], list[Turn]]:
         """ABBA, or BAAB in every second round; under a power cap AB and BA."""
         if run.plan is None:
             raise FaultError(Reason.INTERNAL_ERROR, "a round without a plan", side="judge")
@@ -175,13 +179,15 @@ class Measurement:
         if run.capped:
             for side in order:
                 turns[side].append(take_capped_turn(run.subject, players[side], run.plan, self._random))
-        elif len(order) == 1 or bursts == 1:
-            for side in order:
-                turns[side].append(take_turn(run.subject, players[side], run.plan, bursts, self._random))
-        else:
+            return turns["head"], turns["base"]
+        takes = [(side, bursts) for side in order]
+        if len(order) == 2 and bursts > 1:
             first, second = order
-            for side, count in ((first, bursts // 2), (second, bursts), (first, bursts // 2)):
-                turns[side].append(take_turn(run.subject, players[side], run.plan, count, self._random))
+            takes = [(first, bursts // 2), (second, bursts), (first, bursts // 2)]
+        looked_into = self._random.choice([at for at, (side, _) in enumerate(takes) if side == "head"])
+        for at, (side, count) in enumerate(takes):
+            watch_us = run.known_us if watched and at == looked_into else None
+            turns[side].append(take_turn(run.subject, players[side], run.plan, count, self._random, watch_us=watch_us))
         return turns["head"], turns["base"]
 
     def _baseline_turns(self, pair: int, run: CaseRun) -> None:

@@ -58,7 +58,7 @@ class Revision:
         reply = self._ask(launcher, load)
         wanted = None if isinstance(self.side.artifact, GpuArtifact) else reply.workspace_bytes or 0
         if wanted is not None and wanted != load.layout.workspace_bytes:
-            if known is not None or wanted > self._arena.bytes // 4:
+            if known is not None or not 0 <= wanted <= self._arena.bytes // 4:
                 raise FaultError(
                     Reason.RETURNED_ERROR,
                     f"asks for {wanted} bytes of workspace: at most {self._arena.bytes // 4} are allowed, and always"

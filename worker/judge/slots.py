@@ -107,6 +107,12 @@ class Slots:
                 return True
         return bool((self._workspace[where] != _POISON_BYTE).any())
 
+    def begun(self, slot: int) -> bool:
+        """Whether anything has been written into the slot's outputs since they were poisoned."""
+        return any(
+            bool((self._bits(view[slot]) != self._nan[placed.tensor.dtype]).any()) for placed, view in self._outputs
+        )
+
     def modified_input(self) -> str | None:
         """The name of an input that isn't as it was drawn, bit for bit; it is drawn again to tell."""
         for (placed, view), seeds in zip(self._inputs, self._seeds, strict=True):

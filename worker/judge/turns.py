@@ -14,8 +14,11 @@ from worker.judge.bursts import Burst, BurstCheck, Subject, run_burst, start_bur
 from worker.judge.faults import FaultError
 from worker.judge.plan import CAPPED_TURN_US, Plan
 from worker.judge.slots import Slots
+from worker.judge.watch import watch_burst
 from worker.launch.client import Launcher, LauncherError
 from worker.protocol import Attach, Detach
+
+_WATCHED_CALLS = 4  # fewer can't be told from one long one
 
 
 @dataclass(frozen=True)
@@ -61,13 +64,44 @@ def first_call(subject: Subject, player: Player, random: Random) -> Burst:
         return _burst(subject, player, slice(0, 2 if player.slots.count > 1 else 1), 1, random)
 
 
-def take_turn(subject: Subject, player: Player, plan: Plan, bursts: int, random: Random) -> Turn:
-    """A throw-away burst on slots of its own, then the timed ones."""
+def take_turn(
+    subject: Subject, player: Player, plan: Plan, bursts: int, random: Random, *, watch_us: float | None = None
+) -> Turn:
+    """A throw-away burst on slots of its own, then the timed ones.
+
+    With `watch_us` (what a call takes; 0 where that is not known yet) one more burst, at a secret place among them, is
+    looked into and not timed.
+    """
+    pool = slice(0, plan.pool)
+    watched = (
+        -1 if watch_us is None or plan.calls < _WATCHED_CALLS else random.randrange(0 if watch_us else 1, bursts + 1)
+    )
+    taken: list[Burst] = []
     with attached(player, subject):
         if plan.warm_calls:
             _burst(subject, player, slice(plan.pool, plan.slots), plan.warm_calls, random)
-        taken = tuple(_burst(subject, player, slice(0, plan.pool), plan.calls, random) for _ in range(bursts))
-        return Turn(bursts=taken, clocks=subject.device.clocks())
+        for place in range(bursts + 1):
+            if place == watched:
+                watch_burst(
+                    subject,
+                    player.launcher,
+                    player.slots,
+                    side=player.side,
+                    where=pool,
+                    calls=_calls(subject, plan, random),
+                    random=random,
+                    time_us=watch_us or taken[-1].time_us,
+                )
+            if place < bursts:
+                taken.append(_burst(subject, player, pool, _calls(subject, plan, random), random))
+        return Turn(bursts=tuple(taken), clocks=subject.device.clocks())
+
+
+def _calls(subject: Subject, plan: Plan, random: Random) -> int:
+    """Where host code of a submission makes the calls, it shall not know which one is the last."""
+    if subject.device.measures_itself:
+        return plan.calls
+    return plan.calls - random.randrange(plan.calls // 8 + 1)
 
 
 def take_capped_turn(

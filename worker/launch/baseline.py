@@ -233,13 +233,14 @@ def main() -> None:
     baseline = Baseline(torch, arguments.device, arena)
     parse: TypeAdapter[Load | Attach | Detach | Prepare | Go] = TypeAdapter(LauncherCommand)
     for line in commands:
+        number, _, command = line.partition(b" ")
         try:
-            reply = baseline.answer(parse.validate_json(line))
+            reply = baseline.answer(parse.validate_json(command))
         except Exception as error:  # noqa: BLE001 - the judge is told, whatever it is
             reply = LauncherReply(
                 ok=False, reason=Reason.BASELINE_FAILED, message=f"{type(error).__name__}: {error}"[:2000]
             )
-        answers.write(reply.model_dump_json().encode() + b"\n")
+        answers.write(number + b" " + reply.model_dump_json().encode() + b"\n")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 """The judge's handle of a launcher: a child process that answers one line of JSON to each command.
 
 Nothing that the child says or does can hold the judge up: every answer has a deadline and a size, what it prints goes
-to a capped file, and ending it ends everything it started.
+to a capped file, and ending it ends everything it started. Each command has a number that its answer begins with, so
+that an answer given in advance is none.
 """
 
 from __future__ import annotations
@@ -15,23 +16,27 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import IO
 
 from pydantic import ValidationError
 
 from contract.base import Model
 from contract.outcomes import Reason
-from worker.launch.family import children, descendants
-from worker.protocol import Go, LauncherReply
+from worker.launch.family import adopted, descendants, live_threads, stopped
+from worker.protocol import Detach, Go, LauncherReply
 
 MAX_REPLY_BYTES = 1 << 16
 MAX_STDERR_BYTES = 1 << 20
 _MESSAGE_BYTES = 2000
 # Nothing of the service's or the user's environment reaches a launcher but this.
-_ENVIRONMENT = ("PATH", "HOME", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "PYTHONPATH", "TMPDIR", "VIRTUAL_ENV")
-_LIVE: set[int] = set()  # launchers of this process
+_ENVIRONMENT = ("PATH", "HOME", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "TMPDIR", "VIRTUAL_ENV")
 _DEVICE_PREFIXES = ("CUDA_", "NVIDIA_", "OMP_", "MKL_")
+_ROOT = Path(__file__).resolve().parents[2]
+_LIVE: set[int] = set()  # launchers of this process
+_STOP_LIMIT_S = 2.0
 
 
 class LauncherError(Exception):
@@ -42,8 +47,20 @@ class LauncherError(Exception):
         self.reason = reason
 
 
+@dataclass(frozen=True)
+class Pause:
+    """Some time after a burst began everything stands still, and `look` is called."""
+
+    after_s: float
+    look: Callable[[], None]
+
+
 class Launcher:
-    """`freezes`: whoever is not asked is stopped (CPU, where its threads would slow down whoever is measured)."""
+    """`freezes`: whoever is not asked is stopped (CPU, where its threads would slow down whoever is measured).
+
+    One that freezes and is not `trusted` runs host code of a submission: whatever a call started, thread or process,
+    must have ended when the call is answered.
+    """
 
     def __init__(
         self,
@@ -66,18 +83,25 @@ class Launcher:
             env=_environment(),
             pass_fds=(arena_fd,),
             start_new_session=True,
+            cwd="/",  # where a submission may write, a file of its own could stand in for a module
         )
         _LIVE.add(self._process.pid)
         with contextlib.suppress(OSError, ValueError):
             resource.prlimit(self._process.pid, resource.RLIMIT_CORE, (0, 0))
             if not trusted:
                 resource.prlimit(self._process.pid, resource.RLIMIT_FSIZE, (MAX_STDERR_BYTES, MAX_STDERR_BYTES))
+                # Whoever takes all memory is the one to go, not the judge or its rival.
+                Path(f"/proc/{self._process.pid}/oom_score_adj").write_text("1000", encoding="ascii")
         assert self._process.stdin is not None  # noqa: S101
         assert self._process.stdout is not None  # noqa: S101
         self._in, self._out = self._process.stdin.fileno(), self._process.stdout.fileno()
         os.set_blocking(self._out, False)
         os.set_blocking(self._in, False)
         self._freezes, self._frozen = freezes, False
+        self._watched = freezes and not trusted
+        self._own: set[int] = set()
+        self._own_threads = 0
+        self._asked = 0
         self._alive = True
 
     @property
@@ -92,35 +116,75 @@ class Launcher:
         """The answer to one command; raises LauncherError where it is late, none, or ok=False."""
         return self._timed(command, limit_s)[0]
 
-    def go(self, *, limit_s: float) -> tuple[LauncherReply, float]:
+    def go(self, *, limit_s: float, pause: Pause | None = None) -> tuple[LauncherReply, float]:
         """Run what was prepared: the answer, and its microseconds by this process's clock.
 
-        A frozen launcher is thawed inside that time, and frozen again before its answer is read: between the moments
-        when the clock starts and stops is the only time it has.
+        A frozen launcher is thawed inside that time, and the clock stops once it stands still again: what an answer
+        leaves undone is either timed or not done. With a `pause` the time means nothing.
         """
-        return self._timed(Go(), limit_s)
+        return self._timed(Go(), limit_s, pause)
 
-    def _timed(self, command: Model, limit_s: float) -> tuple[LauncherReply, float]:
-        line = command.model_dump_json().encode() + b"\n"
-        started = time.perf_counter()
-        self._thaw()
-        self._send(line, started + limit_s, limit_s)
-        answer = self._receive(started + limit_s, limit_s)
-        elapsed_us = (time.perf_counter() - started) * 1e6
-        self.freeze()
-        try:
-            reply = LauncherReply.model_validate_json(answer)
-        except ValidationError as error:
-            self.close()
-            raise LauncherError(Reason.CRASHED, f"the launcher's answer can't be read: {answer[:200]!r}") from error
+    def _timed(self, command: Model, limit_s: float, pause: Pause | None = None) -> tuple[LauncherReply, float]:
+        if self._watched and not self._own:
+            self._exchange(Detach(), limit_s, None)  # no code of the submission is loaded yet
+            self._own = {self.pid, *descendants(self.pid)}
+            self._own_threads = sum(map(live_threads, self._own))
+        reply, elapsed_us = self._exchange(command, limit_s, pause)
+        if self._watched:
+            self._check_alone()
         if not reply.ok:
             raise LauncherError(reply.reason or Reason.INTERNAL_ERROR, reply.message)
         return reply, elapsed_us
 
+    def _exchange(self, command: Model, limit_s: float, pause: Pause | None) -> tuple[LauncherReply, float]:
+        self._asked += 1
+        number = b"%d " % self._asked
+        line = number + command.model_dump_json().encode() + b"\n"
+        started = time.perf_counter()
+        self._thaw()
+        self._send(line, started + limit_s, limit_s)
+        if pause is not None and not self._answered_within(pause.after_s):
+            self.freeze()
+            pause.look()
+            self._thaw()
+        answer = self._receive(started + limit_s, limit_s)
+        self.freeze()
+        elapsed_us = (time.perf_counter() - started) * 1e6
+        try:
+            # Without its number it is an answer to no command of ours.
+            said = answer[len(number) :] if answer.startswith(number) else b""
+            return LauncherReply.model_validate_json(said), elapsed_us
+        except ValidationError as error:
+            self.close()
+            raise LauncherError(Reason.CRASHED, f"the launcher's answer can't be read: {answer[:200]!r}") from error
+
+    def _check_alone(self) -> None:
+        """Nothing but the launcher itself is left, now that it stands still. Raises LauncherError."""
+        family = {self.pid, *descendants(self.pid)}
+        others = [pid for pid in family - self._own if live_threads(pid)] + adopted(_LIVE)
+        threads = sum(map(live_threads, family & self._own)) - self._own_threads
+        if others or threads > 0:
+            self.close()
+            raise LauncherError(
+                Reason.LEFT_RUNNING,
+                f"{len(others)} processes and {max(0, threads)} threads were left behind: what a call starts has to"
+                " end before it returns",
+            )
+
     def freeze(self) -> None:
-        if self._freezes and self._alive and not self._frozen:
-            self._frozen = True
-            self._signal(signal.SIGSTOP)
+        """Stop it, and wait until all of it stands still. Raises LauncherError where it doesn't."""
+        if not (self._freezes and self._alive) or self._frozen:
+            return
+        self._frozen = True
+        deadline = time.perf_counter() + _STOP_LIMIT_S
+        self._signal(signal.SIGSTOP)
+        while moving := [pid for pid in (self.pid, *descendants(self.pid)) if not stopped(pid)]:
+            for pid in moving:  # a process that was just being made, perhaps
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGSTOP)
+            if time.perf_counter() > deadline:
+                self.close()
+                raise LauncherError(Reason.LEFT_RUNNING, "what it started can't be stopped")
 
     def _thaw(self) -> None:
         if self._frozen:
@@ -175,6 +239,11 @@ class Launcher:
                 raise LauncherError(Reason.CRASHED, "the launcher's answer has no end")
         return answer
 
+    def _answered_within(self, seconds: float) -> bool:
+        poll = select.poll()
+        poll.register(self._out, select.POLLIN)
+        return bool(poll.poll(seconds * 1e3))
+
     def _wait(self, fd: int, event: int, deadline: float, limit_s: float) -> None:
         poll = select.poll()
         poll.register(fd, event)
@@ -210,15 +279,16 @@ def _signal_name(number: int) -> str:
 
 
 def _environment() -> dict[str, str]:
-    return {
+    kept = {
         name: value for name, value in os.environ.items() if name in _ENVIRONMENT or name.startswith(_DEVICE_PREFIXES)
     }
+    # Modules come from this project and the interpreter's own folders: none from the working folder or a home.
+    return {**kept, "PYTHONPATH": str(_ROOT), "PYTHONSAFEPATH": "1", "PYTHONNOUSERSITE": "1"}
 
 
 def end_strays() -> None:
-    """End children of this process that are no launchers: left behind by a submission's double fork."""
-    for pid in children(os.getpid()):
-        if pid not in _LIVE:
-            with contextlib.suppress(ProcessLookupError, ChildProcessError):
-                os.kill(pid, signal.SIGKILL)
-                os.waitpid(pid, 0)
+    """End what a submission's double fork left: processes that this one adopted."""
+    for pid in adopted(_LIVE):
+        with contextlib.suppress(ProcessLookupError, ChildProcessError):
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)

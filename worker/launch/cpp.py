@@ -2,8 +2,8 @@
 
 Here the submission's host code *is* the kernel, so this process is not trusted: the judge's clock and checks are all
 that count. It stands alone (standard library only, run with -I -S) and starts in a few hundredths of a second. A
-library that crashes takes no one with it. One LauncherCommand a line in, one LauncherReply a line out
-(worker/protocol.py).
+library that crashes takes no one with it. One numbered LauncherCommand a line in, one LauncherReply with the same
+number a line out (worker/protocol.py).
 """
 
 from __future__ import annotations
@@ -214,11 +214,12 @@ def main() -> None:
     launcher = _Launcher(_Arena(arguments.arena_fd, arguments.arena_bytes))
     gc.disable()  # no pause inside a burst
     for line in commands:
+        number, _, command = line.partition(b" ")
         try:
-            reply = launcher.answer(json.loads(line))
+            reply = launcher.answer(json.loads(command))
         except _RefusedError as refusal:
             reply = {"ok": False, "reason": refusal.reason, "message": str(refusal)}
-        answers.write(json.dumps(reply).encode() + b"\n")
+        answers.write(number + b" " + json.dumps(reply).encode() + b"\n")
 
 
 if __name__ == "__main__":

@@ -92,7 +92,8 @@ def main() -> None:
     launcher = Launcher(ImportedArena(arguments.arena_fd, arguments.arena_bytes))
     commands: TypeAdapter[Load | Attach | Detach | Prepare | Go] = TypeAdapter(LauncherCommand)
     for line in channel.reader:
-        channel.send(launcher.answer(commands.validate_json(line)))
+        number, _, command = line.partition(" ")
+        channel.send(launcher.answer(commands.validate_json(command)), number=number)
 
 
 if __name__ == "__main__":

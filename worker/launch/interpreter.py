@@ -185,12 +185,14 @@ def main() -> None:
     # A stopped process would not notice that its judge is gone.
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     channel = private_channel()
-    os.environ["TRITON_INTERPRET"] = "1"
+    # Blocks are too small to share out, and threads that wait for the next one spin.
+    os.environ.update(TRITON_INTERPRET="1", OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1")
     _choose_first_configurations()
     launcher = Launcher(CpuArena(arguments.arena_fd, arguments.arena_bytes))
     commands: TypeAdapter[Load | Attach | Detach | Prepare | Go] = TypeAdapter(LauncherCommand)
     for line in channel.reader:
-        channel.send(launcher.answer(commands.validate_json(line)))
+        number, _, command = line.partition(" ")
+        channel.send(launcher.answer(commands.validate_json(command)), number=number)
 
 
 if __name__ == "__main__":

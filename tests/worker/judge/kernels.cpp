@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmath>
@@ -213,20 +214,22 @@ ENTRY leaves_a_process(const kg_call* call) {
     left = true;
     const pid_t child = fork();
     if (child == 0) {
-      if (fork() == 0) {
+      const pid_t left_behind = fork();
+      if (left_behind == 0) {
         setsid();
-        Dl_info about;
-        dladdr(reinterpret_cast<void*>(&leaves_a_process), &about);
-        char path[4096];
-        std::snprintf(path, sizeof(path), "%s.left", about.dli_fname);
-        if (FILE* file = std::fopen(path, "a")) {
-          std::fprintf(file, "%d\n", static_cast<int>(getpid()));
-          std::fclose(file);
-        }
         for (;;) asm volatile("");
+      }
+      Dl_info about;
+      dladdr(reinterpret_cast<void*>(&leaves_a_process), &about);
+      char path[4096];
+      std::snprintf(path, sizeof(path), "%s.left", about.dli_fname);
+      if (FILE* file = std::fopen(path, "a")) {
+        std::fprintf(file, "%d\n", static_cast<int>(left_behind));
+        std::fclose(file);
       }
       _exit(0);
     }
+    waitpid(child, nullptr, 0);
   }
   return good(call);
 }

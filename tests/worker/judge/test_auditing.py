@@ -73,8 +73,13 @@ def test_time_hidden_from_the_events_is_untrusted() -> None:
     assert caught.value.reason is Reason.CLOCKS_DISAGREE
 
 
-def test_fewer_than_eight_pairs_are_no_evidence_of_lies() -> None:
-    run_of(4, head_us=18.0, hidden_us=0.2).audit()
+def test_a_lie_far_beyond_the_noise_is_seen_where_four_pairs_decide() -> None:
+    with pytest.raises(FaultError, match="that the launcher's events do not"):
+        run_of(4, head_us=18.0, hidden_us=0.2).audit()
+
+
+def test_fewer_than_four_pairs_are_no_evidence_of_lies() -> None:
+    run_of(3, head_us=18.0, hidden_us=0.2).audit()
 
 
 def test_a_time_below_the_roofline_is_untrusted() -> None:

@@ -54,8 +54,8 @@ def test_the_bursts_of_the_first_half_are_discarded(library: Path, monkeypatch: 
     clocks: list[float] = []
     go = Launcher.go
 
-    def counted(launcher: Launcher, *, limit_s: float) -> tuple[LauncherReply, float]:
-        reply, clock_us = go(launcher, limit_s=limit_s)
+    def counted(launcher: Launcher, *, limit_s: float, pause: None) -> tuple[LauncherReply, float]:
+        reply, clock_us = go(launcher, limit_s=limit_s, pause=pause)
         clocks.append(clock_us)
         return reply, clock_us
 

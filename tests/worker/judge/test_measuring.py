@@ -74,9 +74,11 @@ def test_a_kernel_that_cheats_once_it_is_timed_is_caught(judge: Judge, entry: st
     assert said.done.failure.stage == "measure"
 
 
-def test_what_a_kernel_leaves_behind_is_ended(judge: Judge, library: Path) -> None:
-    said = judge("leaves_a_process", cases=(DIMS,))
-    assert said.done.failure is None
+def test_a_kernel_that_leaves_a_process_behind_is_untrusted_and_the_process_is_ended(
+    judge: Judge, library: Path
+) -> None:
+    said = judge("leaves_a_process", cases=(DIMS,), max_processes=1)
+    assert said.reason == "left_running"
     left = Path(f"{library}.left").read_text(encoding="ascii").split()
     assert left
     for pid in left:

@@ -1,0 +1,31 @@
+"""The judge's random numbers, none of which says anything about another.
+
+Much of what is drawn is seen by submissions: guard patterns, poison, the order of slots. From 2.5 kB of Python's own
+generator everything that follows can be computed: the inputs of the next burst, the rows that will be compared.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from random import Random
+
+
+class SecretRandom(Random):
+    """SHAKE-256 of a key and a counter. All of Random's methods draw from it."""
+
+    def __init__(self, key: int) -> None:
+        self._key = key.to_bytes(16, "little")
+        self._drawn = 0
+        super().__init__(0)
+
+    def random(self) -> float:
+        return self.getrandbits(53) / 2**53
+
+    def getrandbits(self, k: int, /) -> int:
+        size = (k + 7) // 8
+        self._drawn += 1
+        drawn = hashlib.shake_256(self._key + self._drawn.to_bytes(8, "little")).digest(size)
+        return int.from_bytes(drawn, "little") >> (8 * size - k)
+
+    def seed(self, *_: object, **__: object) -> None:
+        """The key is the seed."""
