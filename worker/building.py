@@ -9,8 +9,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from contract.bundle import BundleError, Files, check
-from contract.devices import ARCHITECTURES, DeviceClass
-from contract.job import Job, RevisionRef
+from contract.job import RevisionRef
 from contract.manifest import Manifest
 from contract.outcomes import Reason, Stage
 from contract.suite import Case, Suite
@@ -18,6 +17,7 @@ from worker.cache import Cache, key_of
 from worker.failure import Failed
 from worker.room import Room
 from worker.settings import WorkerSettings
+from worker.targets import Target
 from worker.toolchains import BuildFailed, Built, Request, ToolchainMissing, toolchain_for
 from worker.toolchains.base import HEADER_DIGEST
 
@@ -43,29 +43,41 @@ class BuiltSide:
         return self.folder / name
 
 
+def manifest_of(ref: RevisionRef, files: Files) -> Manifest:
+    """Raises Failed: the service has checked the bundle, so that a wrong one isn't the one that was checked."""
+    try:
+        return check(files)
+    except BundleError as error:
+        raise Failed(Reason.INTERNAL_ERROR, Stage.BUILD, f"the bundle of {ref.label}: {error}") from error
+
+
 def build_side(
-    ref: RevisionRef, files: Files, *, job: Job, room: Room, cache: Cache, settings: WorkerSettings
+    ref: RevisionRef,
+    files: Files,
+    *,
+    target: Target,
+    suite: Suite,
+    room: Room,
+    cache: Cache,
+    settings: WorkerSettings,
 ) -> BuiltSide:
     """Raises Failed, process.Cancelled."""
-    try:
-        manifest = check(files)
-    except BundleError as error:  # the service has checked it: it isn't the bundle that was checked
-        raise Failed(Reason.INTERNAL_ERROR, Stage.BUILD, f"the bundle of {ref.label}: {error}") from error
-    refused = refused_cases(manifest, job.suite)
-    architecture = _architecture(manifest, job.device_class)
+    manifest = manifest_of(ref, files)
+    refused = refused_cases(manifest, suite)
+    architecture = target.architecture
     # On a card, Triton compiles for each case while it is recorded.
-    without_card = job.build_only and manifest.language == "triton"
-    compile_cases = tuple(case for case in job.suite.cases if without_card and case.id not in refused)
+    without_card = manifest.language == "triton" and not target.at_hand
+    compile_cases = tuple(case for case in suite.cases if without_card and case.id not in refused)
     toolchain = toolchain_for(manifest.language, settings)
     # By label too: head and base may be one digest.
-    names = (ref.label, ref.digest[:16])
+    names = (ref.label, ref.digest[:16], architecture or "cpu")
     bundle, out = room.write(files, *names, "bundle"), room.path.joinpath(*names, "out")
     try:
         key = key_of(
             bundle=ref.digest,
             architecture=architecture,
             header=HEADER_DIGEST,
-            cases=";".join(f"{job.suite.operator} {job.suite.dtype} {case.id}" for case in compile_cases) or None,
+            cases=";".join(f"{suite.operator} {suite.dtype} {case.id}" for case in compile_cases) or None,
             **toolchain.versions(),
         )
         with cache.lock(_KIND, key, check=room.check):
@@ -76,7 +88,7 @@ def build_side(
                 built = toolchain.build(
                     Request(
                         manifest=manifest,
-                        suite=job.suite,
+                        suite=suite,
                         bundle=bundle,
                         out=out,
                         scratch=room.folder(*names, "scratch"),
@@ -121,18 +133,6 @@ def digest_of(side: BuiltSide) -> str:
     """Of what runs on a CPU: the library, its entry and the toolchain."""
     library = hashlib.sha256(side.file(side.built.library or "").read_bytes()).hexdigest()
     return key_of(library=library, entry=side.built.entry, **side.built.toolchain)
-
-
-def _architecture(manifest: Manifest, device_class: DeviceClass) -> str | None:
-    on_cpu = device_class == DeviceClass.CPU
-    if on_cpu != (manifest.language == "cpp"):
-        raise Failed(
-            Reason.ARCHITECTURE_UNSUPPORTED,
-            Stage.BUILD,
-            f"a {manifest.language} revision can't be built for {device_class} "
-            f"({'cpp' if on_cpu else 'cuda or triton'} can)",
-        )
-    return None if on_cpu else ARCHITECTURES[device_class]
 
 
 def _cached(cache: Cache, key: str, out: Path) -> Built | None:

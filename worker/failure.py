@@ -13,6 +13,12 @@ class Failed(Exception):  # noqa: N818 - the contract's word
         super().__init__(message)
         self.failure = Failure(reason=reason, stage=stage, message=message[:MAX_MESSAGE], case=case)
 
+    def on(self, architecture: str | None) -> Failed:
+        """The same, with what was compiled for where the message doesn't name it."""
+        failure = self.failure
+        named = failure.message if architecture is None or architecture in failure.message else None
+        return Failed(failure.reason, failure.stage, named or f"for {architecture}: {failure.message}")
+
     def as_base(self, label: str) -> Failed:
         """The same for the base: never the head's fault."""
         failure = self.failure

@@ -59,8 +59,10 @@ def judge(
     settings: WorkerSettings,
     into: Judged,
     on_progress: Callable[[Stage, int, int, str], None],
+    measure: bool = True,
+    call_limit_s: float | None = None,
 ) -> None:
-    """Raises Failed where the judge itself fails, process.Cancelled."""
+    """Raises Failed where the judge itself fails, process.Cancelled. `call_limit_s`: instead of the settings'."""
     gpu = device_class != DeviceClass.CPU
     readable = sorted({path for side in (head, base) if side for path in _needed(side)})
     job = JudgeJob(
@@ -69,8 +71,9 @@ def judge(
         head=head,
         base=base,
         seed=secrets.randbits(63),
+        measure=measure,
         max_processes=settings.max_processes,
-        call_limit_s=settings.call_limit_s,
+        call_limit_s=call_limit_s or settings.call_limit_s,
         run_as=room.sandbox.prefix(readable=readable, writable=(), gpu=gpu),
     )
     message = job.model_dump_json().encode() + b"\n"

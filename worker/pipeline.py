@@ -18,12 +18,23 @@ from contract.bundle import Files
 from contract.devices import DeviceClass
 from contract.job import PROTOCOL_VERSION, Job, Progress, RevisionRef
 from contract.outcomes import Reason, Stage
-from contract.report import MAX_LOG_BYTES, MAX_MESSAGE, CaseResult, Check, Environment, Failure, Report, StageTime
+from contract.report import (
+    MAX_LOG_BYTES,
+    MAX_MESSAGE,
+    CaseResult,
+    Check,
+    Environment,
+    Failure,
+    LeftOut,
+    Report,
+    StageTime,
+)
 from contract.statics import FunctionStatics
 from worker import node
-from worker.building import BuiltSide, build_side, digest_of
+from worker.building import BuiltSide, build_side, digest_of, manifest_of
 from worker.cache import Cache
 from worker.failure import Failed
+from worker.interpreting import interpret
 from worker.judging import Judged, judge
 from worker.process import Cancelled, DiskFull
 from worker.protocol import CpuArtifact, Side
@@ -32,12 +43,14 @@ from worker.room import Room, open_room
 from worker.sandbox import Sandbox, choose
 from worker.settings import WorkerSettings
 from worker.statics import statics_of
+from worker.targets import Target, left_out, targets_of
 
 __all__ = ["Cancelled", "evaluate"]
 
 # The report must be on its way before the lease ends.
 _REPORT_MARGIN_S = 30.0
 _MAX_STATICS = 256
+_COMPILERS = 2  # at once: a laptop's cores, and a node has other work
 
 
 def evaluate(
@@ -82,6 +95,9 @@ class _Run:
     cancelled: Callable[[], bool]
     stages: list[StageTime] = field(default_factory=list)
     statics: tuple[FunctionStatics, ...] = ()
+    base_statics: tuple[FunctionStatics, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
+    built_only: bool = False
     judged: Judged = field(default_factory=Judged)
     failure: Failure | None = None
     artifact_digest: str | None = None
@@ -105,18 +121,19 @@ class _Run:
     def whole(self, bundles: dict[str, Files], room: Room) -> None:
         job, settings = self.job, self.settings
         cache = Cache(settings.cache_dir, max_bytes=settings.cache_bytes)
+        targets = targets_of(manifest_of(job.revision, bundles[job.revision.digest]), job)
+        if job.build_only or not targets[0].at_hand:
+            self._only_build(targets, bundles, room, cache)
+            return
         with self._timed(Stage.BUILD) as stage:
             head, base = self._build(bundles, room, cache)
             stage.cached = head.cached and (base is None or base.cached)
         self.toolchain, self.log = head.built.toolchain, head.built.log
-        if job.build_only:
-            with self._timed(Stage.INSPECT):
-                self.statics = head.built.statics[:_MAX_STATICS]
-            return
         self._check_refusals(head, base)
         recorded = self._record(head, base, room, cache) if job.device_class != DeviceClass.CPU else {}
         with self._timed(Stage.INSPECT):
             self.statics = statics_of(head, recorded.get("head"))[:_MAX_STATICS]
+            self.base_statics = statics_of(base, recorded.get("base"))[:_MAX_STATICS] if base else ()
             sides = {role: _side(side, recorded.get(role)) for role, side in (("head", head), ("base", base)) if side}
         self.artifact_digest = sides["head"].artifact_digest
         judge(
@@ -141,9 +158,11 @@ class _Run:
             device_class=job.device_class,
             artifact_digest=self.artifact_digest,
             failure=failure,
-            built_only=job.build_only and self.failure is None,
+            built_only=self.built_only and self.failure is None,
             stages=(*self.stages, *self.judged.stages),
+            left_out=self.left_out,
             statics=self.statics,
+            base_statics=self.base_statics,
             checks=tuple(self.judged.checks),
             cases=tuple(self.judged.cases),
             environment=environment.model_copy(
@@ -157,14 +176,64 @@ class _Run:
         on_cpu = self.job.build_only or self.job.device_class == DeviceClass.CPU
         return node.cpu_model() if on_cpu else str(self.job.device_class)
 
+    def _only_build(self, targets: tuple[Target, ...], bundles: dict[str, Files], room: Room, cache: Cache) -> None:
+        """For devices that are not here; Triton is verified all the same, by its interpreter."""
+        job = self.job
+        self.built_only = True
+        with self._timed(Stage.BUILD) as stage:
+            sides = self._build_each(targets, bundles[job.revision.digest], room, cache)
+            stage.cached = all(side.cached for side in sides)
+        head = sides[0]
+        self.toolchain = head.built.toolchain
+        self.log = "\n".join(side.built.log for side in sides)
+        with self._timed(Stage.INSPECT):
+            self.statics = tuple(function for side in sides for function in side.built.statics)[:_MAX_STATICS]
+        self._check_refusals(head, None)
+        unverified: str | None = f"{head.manifest.language} code runs on a card alone"
+        if head.manifest.language == "triton" and not job.build_only:
+            unverified = interpret(
+                head,
+                suite=job.suite,
+                room=room,
+                settings=self.settings,
+                into=self.judged,
+                on_progress=self._progress,
+            )
+            self.failure = self.judged.failure
+        self.left_out = left_out(head.manifest, job, unverified=unverified)
+
+    def _build_each(self, targets: tuple[Target, ...], files: Files, room: Room, cache: Cache) -> tuple[BuiltSide, ...]:
+        job = self.job
+
+        def built(target: Target) -> BuiltSide:
+            try:
+                return build_side(
+                    job.revision,
+                    files,
+                    target=target,
+                    suite=job.suite,
+                    room=room,
+                    cache=cache,
+                    settings=self.settings,
+                )
+            except Failed as error:
+                raise (error.on(target.architecture) if len(targets) > 1 else error) from error
+
+        with ThreadPoolExecutor(max_workers=_COMPILERS) as pool, self._stopping():
+            return tuple(pool.map(built, targets))
+
     def _build(self, bundles: dict[str, Files], room: Room, cache: Cache) -> tuple[BuiltSide, BuiltSide | None]:
         """Both at once: compilers share nothing but the cache, which is safe."""
         job = self.job
 
         def built(ref: RevisionRef) -> BuiltSide:
-            return build_side(ref, bundles[ref.digest], job=job, room=room, cache=cache, settings=self.settings)
+            files = bundles[ref.digest]
+            (target,) = targets_of(manifest_of(ref, files), job)
+            return build_side(
+                ref, files, target=target, suite=job.suite, room=room, cache=cache, settings=self.settings
+            )
 
-        base_ref = None if job.build_only else job.base
+        base_ref = job.base
         if base_ref is None or base_ref.digest == job.revision.digest:
             head = built(job.revision)
             return head, replace(head, ref=base_ref) if base_ref else None

@@ -46,6 +46,7 @@ class WorkerSettings(BaseSettings):
     compile_limit_s: float = 300.0
     record_limit_s: float = Field(default=180.0, description="one case, with its compilation and tuning for Triton")
     call_limit_s: float = Field(default=20.0, description="one call of a revision in the judge")
+    interpret_limit_s: float = Field(default=180.0, description="one call in Triton's interpreter, without a card")
     silence_limit_s: float = Field(default=300.0, description="a judge that says nothing for so long is ended")
     evaluation_limit_s: float = 3000.0
     soft_limit_s: int = 3120

@@ -1,5 +1,6 @@
 import pytest
 
+from contract.devices import DeviceClass
 from contract.manifest import ManifestError, check_constraints, parse_manifest, parse_suite
 
 MANIFEST = 'label = "v4"\nsummary = "swizzle"\nlanguage = "cuda"\nsource = "kernel.cu"\n'
@@ -87,3 +88,28 @@ def test_a_wrong_suite_says_what_is_wrong(change: str, says: str) -> None:
     with pytest.raises(ManifestError) as refused:
         parse_suite(change)
     assert says in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ('architectures = ["sm_42"]\n', "architectures: sm_42 is not an architecture (sm_89, sm_90a, sm_103a)"),
+        ('architectures = ["sm_89", "sm_89"]\n', "architectures: an architecture is named twice"),
+    ],
+)
+def test_an_architecture_that_nothing_is_compiled_for_is_refused(change: str, says: str) -> None:
+    with pytest.raises(ManifestError) as refused:
+        parse_manifest(MANIFEST + change)
+    assert says in str(refused.value)
+
+
+def test_cpp_names_no_architectures() -> None:
+    with pytest.raises(ManifestError, match="cpp is compiled for the CPU that it runs on"):
+        parse_manifest(MANIFEST.replace("cuda", "cpp") + 'architectures = ["sm_89"]\n')
+
+
+def test_a_manifest_without_architectures_is_compiled_for_the_suites_classes() -> None:
+    classes = (DeviceClass.B300, DeviceClass.RTX4090, DeviceClass.RTX4090D, DeviceClass.CPU)
+    assert parse_manifest(MANIFEST).architectures_for(classes) == ("sm_89", "sm_103a")
+    named = parse_manifest(MANIFEST + 'architectures = ["sm_103a", "sm_90a"]\n')
+    assert named.architectures_for(classes) == ("sm_90a", "sm_103a")

@@ -8,9 +8,9 @@ from contract.statics import FunctionStatics
 from worker.inspect.cubin import statics_of_cubin
 from worker.inspect.elf import Elf, ElfError
 from worker.inspect.limits import excess
-from worker.inspect.ptxas import statics_of_log
+from worker.inspect.ptxas import excess_in_log, statics_of_log
 
-__all__ = ["Elf", "ElfError", "combine", "excess", "statics_of_cubin", "statics_of_log"]
+__all__ = ["Elf", "ElfError", "combine", "excess", "excess_in_log", "statics_of_cubin", "statics_of_log"]
 
 
 def combine(from_code: Iterable[FunctionStatics], from_log: Iterable[FunctionStatics]) -> tuple[FunctionStatics, ...]:

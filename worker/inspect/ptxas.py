@@ -10,6 +10,7 @@ _ENTRY = re.compile(r"Compiling entry function '([^']+)' for '(sm_\w+)'")
 _FRAME = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
 _USED = re.compile(r"Used (\d+) registers")
 _SHARED = re.compile(r"(\d+) bytes smem")
+_TOO_MUCH = re.compile(r"Entry function '([^']+)' uses too much shared data \((0x[0-9a-f]+) bytes, (0x[0-9a-f]+) max\)")
 
 
 def statics_of_log(text: str) -> tuple[FunctionStatics, ...]:
@@ -33,3 +34,12 @@ def statics_of_log(text: str) -> tuple[FunctionStatics, ...]:
             found[current] = found[current].model_copy(update=update)
             current = None
     return tuple(found.values())
+
+
+def excess_in_log(text: str, *, architecture: str) -> str | None:
+    """What ptxas refuses for its size, in words; None where it is something else."""
+    found = _TOO_MUCH.search(text)
+    if found is None:
+        return None
+    needed, limit = int(found[2], 16), int(found[3], 16)
+    return f"{found[1]} needs {needed} bytes of static shared memory; {architecture} has {limit} a block"

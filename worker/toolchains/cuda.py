@@ -7,8 +7,9 @@ import shutil
 from pathlib import Path
 
 from contract.outcomes import Reason
+from contract.report import MAX_MESSAGE
 from contract.statics import FunctionStatics
-from worker.inspect import ElfError, combine, excess, statics_of_cubin, statics_of_log
+from worker.inspect import ElfError, combine, excess, excess_in_log, statics_of_cubin, statics_of_log
 from worker.toolchains.base import (
     COMPILER_FILE_BYTES,
     INCLUDE,
@@ -69,6 +70,9 @@ class CudaToolchain:
             file_bytes=COMPILER_FILE_BYTES,
             writable=(request.out, request.scratch),
         )
+        said = (done.stderr + b"\n" + done.stdout).decode(errors="replace")
+        if done.returncode and (problem := excess_in_log(said, architecture=architecture)) is not None:
+            raise BuildFailed(Reason.ARCHITECTURE_UNSUPPORTED, problem[:MAX_MESSAGE])
         log = check_compiled(done, request=request, compiler="nvcc")
         check_entry(library, entry=manifest.entry_point, source=manifest.source)
         cubins = _collect(kept, library=library, out=request.out)
