@@ -25,6 +25,8 @@ from service.models import (
 )
 from service.reproducing import reproduce_command
 
+_LEFT_OUT: dict[str, Any] = {"stages": (), "statics": (), "base_statics": (), "environment": None}
+
 
 def revision_outs(session: Session, revisions: Sequence[Revision]) -> list[RevisionOut]:
     ids = [revision.id for revision in revisions]
@@ -55,8 +57,11 @@ def revision_outs(session: Session, revisions: Sequence[Revision]) -> list[Revis
     ]
 
 
-def evaluation_outs(session: Session, evaluations: Sequence[Evaluation], *, samples: bool) -> list[EvaluationOut]:
-    """`samples`: with every sample and pair, which can be a megabyte each."""
+def evaluation_outs(
+    session: Session, evaluations: Sequence[Evaluation], *, samples: bool = False, brief: bool = False
+) -> list[EvaluationOut]:
+    """`samples`: with every sample and pair, which can be a megabyte each. `brief`: without what a list doesn't show:
+    cases, checks, stages, machine code and environment."""
     ids = [evaluation.id for evaluation in evaluations]
     kernels, projects = _owners(session, {evaluation.kernel_id for evaluation in evaluations})
     wanted = {evaluation.revision_id for evaluation in evaluations} | {
@@ -66,14 +71,18 @@ def evaluation_outs(session: Session, evaluations: Sequence[Evaluation], *, samp
     attempts = _grouped(
         session.exec(select(Attempt).where(col(Attempt.evaluation_id).in_(ids)).order_by(Attempt.id)).all()
     )
-    checks = _grouped(
-        session.exec(
-            select(CheckResult).where(col(CheckResult.evaluation_id).in_(ids)).order_by(col(CheckResult.position))
-        ).all()
+    checks: dict[str, list[CheckResult]] = (
+        defaultdict(list)
+        if brief
+        else _grouped(
+            session.exec(
+                select(CheckResult).where(col(CheckResult.evaluation_id).in_(ids)).order_by(col(CheckResult.position))
+            ).all()
+        )
     )
-    cases = _cases(session, ids, samples=samples)
-    base_statics = _base_statics(session, evaluations)
-    return [
+    cases: dict[str, list[CaseResult]] = defaultdict(list) if brief else _cases(session, ids, samples=samples)
+    base_statics = {} if brief else _base_statics(session, evaluations)
+    outs = [
         _evaluation_out(
             evaluation,
             project=projects[kernels[evaluation.kernel_id].project_id].slug,
@@ -87,6 +96,7 @@ def evaluation_outs(session: Session, evaluations: Sequence[Evaluation], *, samp
         )
         for evaluation in evaluations
     ]
+    return [out.model_copy(update=_LEFT_OUT) for out in outs] if brief else outs
 
 
 def evaluation_out(session: Session, evaluation: Evaluation, *, samples: bool = False) -> EvaluationOut:

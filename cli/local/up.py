@@ -25,6 +25,7 @@ from cli.local.home import Home, Running
 from cli.local.toolchains import build_only_classes
 from contract.api import Scope, TokenIn
 from contract.devices import DeviceClass
+from contract.views import SignInCode
 
 DEFAULT_PORT = 8000
 START_LIMIT_S = 60.0
@@ -54,6 +55,8 @@ def run_up(home: Home, *, host: str, port: int | None, node: DeviceClass | None,
             running = home.running()
             where = f" at {running.url} (process {running.pid})" if running else ", and is still starting"
             say(f"already running{where}; data in {home.path}")
+            if running:
+                _say_link(home, running.url, say)
             return
         address = Address(host, _port(host, port))
         _set_environment(home, address)
@@ -144,7 +147,24 @@ def _supervise(children: list[Child], stop: _Stop, say: Say) -> None:
 
 def _greet(home: Home, address: Address, say: Say) -> None:
     say(f"Kernelgate runs at {address.url}; data in {home.path}; Ctrl-C stops it")
+    _say_link(home, address.url, say)
     say("submit with: kernelgate submit kernels/sgemm_cpu/v1_blocked --wait")
+
+
+def _say_link(home: Home, url: str, say: Say) -> None:
+    """A link that signs one browser in. That none can be made stops nothing: a token signs in, too."""
+    try:
+        answer = httpx.post(
+            f"{url}/api/v1/session/code",
+            headers={"Authorization": f"Bearer {home.token()}"},
+            timeout=5.0,
+            trust_env=False,
+        ).raise_for_status()
+        code = SignInCode.model_validate(answer.json())
+    except (httpx.HTTPError, ValueError):
+        return
+    # The address that is listened on here: KERNELGATE_PUBLIC_URL may be a proxy's.
+    say(f"open in a browser, once, within 10 minutes: {url}/login#code={code.code}")
 
 
 def _token(home: Home, scope: Scope, *, node: str | None = None) -> str:

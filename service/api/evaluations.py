@@ -76,6 +76,7 @@ def list_evaluations(
     device_class: DeviceClass | None = None,
     after: str | None = None,
     limit: Annotated[int, Query(ge=1, le=200)] = 50,
+    brief: Annotated[bool, Query(description="without cases, checks, stages, machine code and environment")] = False,
 ) -> EvaluationPage:
     """Newest first, without samples."""
     with database.read() as session:
@@ -89,7 +90,8 @@ def list_evaluations(
             after=after,
             limit=limit,
         )
-        return EvaluationPage(items=tuple(evaluation_outs(session, rows, samples=False)), next=following)
+        items = evaluation_outs(session, rows, samples=False, brief=brief)
+        return EvaluationPage(items=tuple(items), next=following)
 
 
 @router.get("/evaluations/{evaluation_id}")
