@@ -110,7 +110,7 @@ class EvaluationOut(Model):
     revision: BaseRef
     base: BaseRef | None
     device_class: DeviceClass
-    suite_digest: Digest
+    suite_digest: Digest | None = Field(description="none where the evaluation was imported")
     protocol_version: int
     repeat: int
     build_only: bool

@@ -73,7 +73,9 @@ def serving(database_url: str) -> Iterator[tuple[str, int]]:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     environment = {**os.environ, "DATABASE_URL": database_url, "KERNELGATE_PORT": str(port)}
-    with subprocess.Popen([sys.executable, "-m", "service"], env=environment, stderr=subprocess.DEVNULL) as process:
+    with subprocess.Popen(
+        [sys.executable, "-m", "service"], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    ) as process:
         url = f"http://127.0.0.1:{port}"
         try:
             for _ in range(300):

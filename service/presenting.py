@@ -122,7 +122,7 @@ def _evaluation_out(
         revision=_reference(revision),
         base=_reference(base) if base else None,
         device_class=row.device_class,
-        suite_digest=row.suite_digest,
+        suite_digest=row.suite_digest or None,
         protocol_version=row.protocol_version,
         repeat=row.repeat,
         build_only=row.build_only,

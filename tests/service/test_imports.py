@@ -236,3 +236,14 @@ def test_an_imported_kernel_takes_a_suite_and_submissions_later(api):
     kernel = api.ok("GET", "/projects/local/kernels")[0]
     assert (kernel["revisions"], kernel["operator"]) == (2, "gemm")
     assert kernel["cases"][-1] == "c1"
+
+
+def test_an_imported_evaluation_is_read_and_listed_like_any_other(api):
+    bring(api, HEADER + f"k,h200,v1,,{CASE},time,1.0,us,\nk,h200,v2,v1,{CASE},time,2.0,us,\n")
+    listed = api.ok("GET", "/evaluations", params={"project": "local"})["items"]
+    assert [each["revision"]["label"] for each in listed] == ["v2", "v1"]
+    found = api.evaluation(listed[0]["id"])
+    assert (found["suite_digest"], found["outcome"], found["reproduce"]) == (None, "slower", None)
+    assert [case["case"] for case in found["cases"]] == [CASE]
+    brief = api.ok("GET", "/evaluations", params={"project": "local", "brief": True})["items"]
+    assert [(each["id"], each["cases"]) for each in brief] == [(each["id"], []) for each in listed]
