@@ -31,6 +31,7 @@ from service.api.state import PROBLEMS, Services
 from service.auth import BEARER
 from service.database import Database, upgrade
 from service.dispatch import CeleryPublisher, Dispatcher, Publisher
+from service.github.worker import GithubWorker
 from service.limits import BodyLimit
 from service.reconciler import Reconciler
 from service.settings import Settings, settings_from_environment
@@ -99,9 +100,26 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     anyio.to_thread.current_default_thread_limiter().total_tokens = settings.database_pool
     reconciler = Reconciler(database=services.database, dispatcher=services.dispatcher, settings=settings)
     reconciler.start()
+    gate = _github(services)
+    if gate:
+        gate.start()
     try:
         yield
     finally:
+        if gate:
+            await run_in_threadpool(gate.stop)
         await run_in_threadpool(reconciler.stop)
         await run_in_threadpool(services.dispatcher.close)
         services.database.close()
+
+
+def _github(services: Services) -> GithubWorker | None:
+    """None where no App is set up."""
+    if not services.settings.github_on:
+        return None
+    return GithubWorker(
+        settings=services.settings,
+        database=services.database,
+        store=services.store,
+        dispatcher=services.dispatcher,
+    )

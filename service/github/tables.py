@@ -49,10 +49,11 @@ class GithubRepository(SQLModel, table=True):
 class GithubGate(SQLModel, table=True):
     """The gate over one commit: of a pull request, a merge queue, or a push to the default branch (no check).
 
-    `state`: due (to be planned), held (waits for a person), running, done. `plan` is service.github.plans.Plan.
+    `state`: due (to be planned), running, done (a button may wake it again). `plan` is service.github.plans.Plan.
     The row is the check's outbox: `sent` is the digest of what GitHub has of it, `publish_at` when to look again,
     `tries` how often GitHub refused since. `base_sha` is None until it is known (a pull request's merge base).
-    `ended` says why it was cancelled; `again`: measure again.
+    `ended` says why it was cancelled. `checks` counts the check runs before this one; `version` the times that
+    something else than its evaluations changed it.
     """
 
     __tablename__ = "github_gate"
@@ -73,7 +74,6 @@ class GithubGate(SQLModel, table=True):
     fork: bool = False
     state: str = Field(default="due", max_length=16)
     ended: str | None = Field(default=None, sa_type=Text)
-    again: bool = False
     plan: Json | None = Field(default=None, sa_type=JSON)
     plan_tries: int = 0
     due_at: datetime = time_field()
@@ -81,6 +81,8 @@ class GithubGate(SQLModel, table=True):
     sent: str | None = Field(default=None, max_length=64)
     sent_at: datetime | None = optional_time_field()
     annotations_sent: int = 0
+    checks: int = 0
+    version: int = 0
     publish_at: datetime | None = optional_time_field()
     tries: int = 0
     error: str | None = Field(default=None, sa_type=Text)

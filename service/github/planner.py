@@ -1,0 +1,230 @@
+"""Gates that are due: their trees read, their plan made, their evaluations queued."""
+
+import hashlib
+import logging
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import update
+from sqlmodel import Session, col, select
+from starlette.concurrency import run_in_threadpool
+
+from contract.outcomes import Reason
+from contract.repository import FILE, RepositoryConfig
+from service.columns import now
+from service.database import Database
+from service.dispatch import Dispatcher, Wake
+from service.github import gates, mainline, queueing
+from service.github.client import Github, GithubAwayError, GithubRefusedError, pause_after, tries_in
+from service.github.folders import FolderError
+from service.github.planning import make_plan, read_config
+from service.github.plans import Fault, Hold, Plan, Planned
+from service.github.repository import GoneError, Repository
+from service.github.tables import GithubGate, GithubRepository
+from service.github.trees import Trees
+from service.models import Project
+from service.problems import ProblemError
+from service.settings import Settings
+from service.store import Store
+
+log = logging.getLogger(__name__)
+
+
+def due(session: Session, *, moment: datetime) -> list[str]:
+    query = select(GithubGate.id).where(GithubGate.state == gates.DUE, col(GithubGate.due_at) <= moment)
+    return list(session.exec(query.order_by(col(GithubGate.due_at)).limit(50)).all())
+
+
+@dataclass(frozen=True, kw_only=True)
+class Planner:
+    database: Database
+    settings: Settings
+    store: Store
+    dispatcher: Dispatcher
+    github: Github
+
+    async def plan(self, gate_id: str) -> None:
+        """Raises nothing that GitHub does: what fails is tried again, and said once it is given up."""
+        taken = await run_in_threadpool(self._take, gate_id)
+        if taken is None:
+            return
+        gate, row = taken
+        try:
+            planned = await self._plan(gate, Repository(self.github, row))
+        except GoneError as error:
+            await run_in_threadpool(self._end, gate, f"its commit is gone, pushed away perhaps ({error})")
+        except (GithubAwayError, GithubRefusedError) as error:
+            await run_in_threadpool(self._later, gate, error)
+        else:
+            wakes = await run_in_threadpool(self._queue, gate, row, planned)
+            self.dispatcher.publish_soon(wakes)
+
+    def _take(self, gate_id: str) -> tuple[GithubGate, GithubRepository] | None:
+        moment = now()
+        with self.database.write() as session:
+            held: Any = (
+                update(GithubGate)
+                .where(
+                    col(GithubGate.id) == gate_id,
+                    col(GithubGate.state) == gates.DUE,
+                    col(GithubGate.due_at) <= moment,
+                )
+                .values(due_at=moment + timedelta(seconds=20 * self.settings.github_timeout_s))
+            )
+            if session.exec(held).rowcount != 1:
+                return None
+            gate = session.get_one(GithubGate, gate_id)
+            return gate, session.get_one(GithubRepository, gate.repository_id)
+
+    async def _plan(self, gate: GithubGate, repository: Repository) -> Planned:
+        trees = Trees(repository)
+        # First: a head that is gone is told apart from a base that is.
+        _, parents = await repository.commit(gate.head_sha)
+        try:
+            tip, base = await self._base(gate, repository, parents)
+        except GoneError:
+            said = f"it has no common ancestor with {gate.base_ref}: rebase it"
+            return Planned(plan=Plan(base_sha="", faults=(Fault(path=FILE, said=said),)), bundles={})
+        if base is None:
+            return Planned(
+                plan=Plan(base_sha="", notes=("the first commit: there is nothing to compare with",)), bundles={}
+            )
+        config, extra = await self._config(gate, trees, tip=tip, base=base)
+        planned = (
+            await make_plan(trees, base=base, head=gate.head_sha, config=config, is_accepted=self._accepts(gate))
+            if config is not None
+            else Planned(plan=Plan(base_sha=base), bundles={})
+        )
+        plan = planned.plan.model_copy(
+            update={
+                "holds": (*extra.holds, *planned.plan.holds),
+                "faults": (*extra.faults, *planned.plan.faults),
+                "notes": (*extra.notes, *planned.plan.notes),
+            }
+        )
+        return Planned(plan=plan, bundles=planned.bundles)
+
+    async def _base(self, gate: GithubGate, repository: Repository, parents: list[str]) -> tuple[str, str | None]:
+        """(where the configuration is read, what the head is compared with). Raises GoneError."""
+        if gate.kind == gates.PULL:
+            return await repository.merge_base(gate.base_ref, gate.head_sha)
+        base = gate.base_sha or ""
+        if gate.kind == gates.QUEUE:
+            return base, base
+        if base.strip("0"):
+            try:
+                await repository.commit(base)
+            except GoneError:
+                log.info(
+                    "push to %s: the commit before it (%s) is gone; comparing with the parent", gate.base_ref, base
+                )
+            else:
+                return gate.head_sha, base
+        return gate.head_sha, parents[0] if parents else None
+
+    async def _config(
+        self, gate: GithubGate, trees: Trees, *, tip: str, base: str
+    ) -> tuple[RepositoryConfig | None, Plan]:
+        """The base branch's configuration, and what an edit of it asks for."""
+        if gate.kind == gates.PUSH:
+            try:
+                return await read_config(trees, tip), Plan(base_sha=base)
+            except FolderError as error:
+                return None, Plan(base_sha=base, notes=(str(error),))
+        sides = [await trees.find(await trees.root(commit), FILE) for commit in (base, gate.head_sha)]
+        shas = [entry.sha if entry else None for entry in sides]
+        holds: tuple[Hold, ...] = ()
+        if shas[0] is not None and shas[0] != shas[1]:
+            digest = hashlib.sha256((shas[1] or "").encode()).hexdigest()
+            said = f"{FILE} is {'edited' if shas[1] else 'removed'}: it says what this gate looks at"
+            holds = (Hold(subject="suite", kernel=FILE, digest=digest, said=said),)
+        try:
+            config = await read_config(trees, tip)
+        except FolderError as error:
+            if holds:
+                return None, Plan(base_sha=base, holds=holds, notes=(f"on {gate.base_ref}: {error}",))
+            return None, Plan(base_sha=base, faults=(Fault(path=FILE, said=f"on {gate.base_ref}: {error}"),))
+        if config is None:
+            said = f"{gate.base_ref} has no {FILE}: the gate is not set up there"
+            return None, Plan(base_sha=base, holds=holds, notes=(said,))
+        return config, Plan(base_sha=base, holds=holds)
+
+    def _accepts(self, gate: GithubGate) -> Any:
+        if gate.kind == gates.PUSH:
+            return lambda _hold: True
+
+        def accepted(hold: Hold) -> bool:
+            with self.database.read() as session:
+                row = session.get_one(GithubRepository, gate.repository_id)
+                return gates.accepted_hold(session, project_id=row.project_id, hold=hold) is not None
+
+        return accepted
+
+    def _queue(self, gate: GithubGate, row: GithubRepository, planned: Planned) -> list[Wake]:
+        with self.database.read() as session:
+            approved = gates.is_approved(session, gate)
+        # A fork's files aren't even stored before someone lets them run.
+        sizes = queueing.store_bundles(self.store, planned) if approved else {}
+        try:
+            with self.database.write() as session:
+                return self._write(session, gate, row, planned, sizes, approved=approved)
+        except ProblemError as error:
+            fault = Fault(path=FILE, said=error.problem.detail)
+            refused = planned.plan.model_copy(update={"targets": (), "previews": (), "faults": (fault,)})
+            with self.database.write() as session:
+                return self._write(session, gate, row, Planned(plan=refused, bundles={}), {}, approved=False)
+
+    def _write(
+        self,
+        session: Session,
+        gate: GithubGate,
+        row: GithubRepository,
+        planned: Planned,
+        sizes: dict[str, int],
+        *,
+        approved: bool,
+    ) -> list[Wake]:
+        current = session.get_one(GithubGate, gate.id, with_for_update=True)
+        if current.state != gates.DUE:
+            return []  # superseded while the trees were read
+        project = session.get_one(Project, row.project_id)
+        current.plan = planned.plan.model_dump(mode="json")
+        current.base_sha = planned.plan.base_sha or current.base_sha
+        current.started_at = now()
+        current.error = None
+        if current.kind == gates.PUSH:
+            current.state, current.finished_at = gates.DONE, now()
+            session.add(current)
+            return mainline.record(
+                session, gate=current, project=project, planned=planned, sizes=sizes, settings=self.settings
+            )
+        current.state, current.publish_at = gates.RUNNING, now()
+        session.add(current)
+        session.flush()
+        if not approved:
+            return []
+        return queueing.queue_plan(
+            session, gate=current, project=project, planned=planned, sizes=sizes, settings=self.settings
+        )
+
+    def _later(self, gate: GithubGate, error: GithubAwayError | GithubRefusedError) -> None:
+        away = error if isinstance(error, GithubAwayError) else GithubAwayError("", pause_s=60.0)
+        given_up = gate.plan_tries >= tries_in(self.settings.github_retry_for_s)
+        pause_s = pause_after(gate.plan_tries, away)
+        with self.database.write() as session:
+            row = session.get_one(GithubGate, gate.id)
+            if row.state != gates.DUE:
+                return
+            row.plan_tries += 1
+            row.error = str(error)[:1000]
+            row.due_at = now() + timedelta(seconds=pause_s)
+            if given_up:
+                row.state = gates.DONE
+                row.publish_at = now()
+            session.add(row)
+        log.warning("gate %s: the change can't be read (%s)", gate.id, error)
+
+    def _end(self, gate: GithubGate, why: str) -> None:
+        with self.database.write() as session:
+            gates.end_gate(session, session.get_one(GithubGate, gate.id), why=why, reason=Reason.SUPERSEDED)

@@ -1,0 +1,250 @@
+"""A plan's targets -> revisions and evaluations, in one transaction. What was answered before is not asked again."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from sqlalchemy import desc, func
+from sqlalchemy.orm import aliased
+from sqlmodel import Session, col, select
+
+from contract import bundle
+from contract.devices import DeviceClass
+from contract.job import PROTOCOL_VERSION
+from contract.manifest import Manifest
+from contract.outcomes import Outcome
+from contract.suite import Suite
+from service import states
+from service.bases import position_of
+from service.columns import now
+from service.database import insert_if_missing
+from service.dispatch import Wake, wake_of
+from service.events import add_state_event
+from service.github.plans import Planned, Preview, Target, Version
+from service.github.tables import GithubGate, GithubGateEvaluation
+from service.models import Bundle, Evaluation, Kernel, Node, Project, Revision
+from service.models import Suite as SuiteRow
+from service.projects import keep_suite
+from service.settings import Settings
+from service.store import Store
+from service.text import clean_json, one_line
+
+# What an earlier answer must not be to stand for this one.
+_NO_ANSWER = (Outcome.INFRASTRUCTURE_ERROR, Outcome.CANCELLED)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question:
+    """What is asked of one class."""
+
+    kernel: Kernel
+    suite_row: SuiteRow
+    head: Revision
+    base: Revision | None
+    device_class: DeviceClass
+    build_only: bool
+
+
+def store_bundles(store: Store, planned: Planned) -> dict[str, int]:
+    """Put the plan's bundles where nodes fetch them; the size of each archive, by digest."""
+    sizes = {}
+    for digest, files in planned.bundles.items():
+        archive = bundle.pack(files)
+        store.put_bundle(digest, archive)
+        sizes[digest] = len(archive)
+    return sizes
+
+
+def queue_plan(
+    session: Session, *, gate: GithubGate, project: Project, planned: Planned, sizes: dict[str, int], settings: Settings
+) -> list[Wake]:
+    """The evaluations of the plan's targets and previews, linked to the gate; those to be published."""
+    wakes: list[Wake] = []
+    plan = planned.plan
+    asked: list[tuple[int, Target | Preview, bool]] = [(place, each, False) for place, each in enumerate(plan.targets)]
+    asked += [(place, each, True) for place, each in enumerate(plan.previews)]
+    for place, target, preview in asked:
+        kernel = kernel_for(session, project=project, suite=target.suite, trusted=not preview)
+        suite_row = keep_suite(session, kernel=kernel, suite=target.suite)
+        head = revision_for(session, kernel=kernel, version=target.head, planned=planned, sizes=sizes)
+        base = (
+            revision_for(session, kernel=kernel, version=target.base, planned=planned, sizes=sizes)
+            if target.base
+            else None
+        )
+        for device_class, build_only in classes_of(session, target.suite, settings=settings):
+            question = Question(
+                kernel=kernel,
+                suite_row=suite_row,
+                head=head,
+                base=base,
+                device_class=device_class,
+                build_only=build_only,
+            )
+            evaluation = _answered(session, question)
+            if evaluation is None:
+                evaluation = _ask(session, question, settings=settings)
+                wakes.append(wake_of(evaluation))
+            link(session, gate, evaluation, target=place, preview=preview)
+    return wakes
+
+
+def repeat(session: Session, evaluation: Evaluation, *, settings: Settings) -> Evaluation:
+    """The same question once more; its verdict pools the evidence of those before."""
+    same = {
+        name: getattr(evaluation, name)
+        for name in ("revision_id", "device_class", "base_key", "suite_digest", "protocol_version", "build_only")
+    }
+    last = session.exec(select(func.max(Evaluation.repeat)).filter_by(**same)).one()
+    again = Evaluation(
+        **same,
+        kernel_id=evaluation.kernel_id,
+        base_id=evaluation.base_id,
+        suite_id=evaluation.suite_id,
+        repeat=(last or 0) + 1,
+        priority="gate",
+    )
+    return _queue(session, again, settings=settings)
+
+
+def link(session: Session, gate: GithubGate, evaluation: Evaluation, *, target: int, preview: bool) -> None:
+    if session.get(GithubGateEvaluation, (gate.id, evaluation.id)) is None:
+        session.add(GithubGateEvaluation(gate_id=gate.id, evaluation_id=evaluation.id, target=target, preview=preview))
+        session.flush()
+
+
+def classes_of(session: Session, suite: Suite, *, settings: Settings) -> list[tuple[DeviceClass, bool]]:
+    """Where to evaluate, and whether only to build there: on a class that the policy asks no more of and of which no
+    card is at hand."""
+    silent_since = now() - timedelta(seconds=settings.node_offline_after_s)
+    query = select(Node.device_class).where(col(Node.healthy).is_(True), col(Node.last_seen_at) >= silent_since)
+    at_hand = set(session.exec(query).all())
+    policy = suite.policy
+    wanted = dict.fromkeys((*suite.device_classes, *policy.required_device_classes))
+    return [(each, each in policy.build_only_device_classes and each.value not in at_hand) for each in wanted]
+
+
+def kernel_for(session: Session, *, project: Project, suite: Suite, trusted: bool) -> Kernel:
+    """The kernel's row, made where it is missing. A trusted suite becomes its first one, never a later one: only a
+    push to the default branch brings those."""
+    query = select(Kernel).where(Kernel.project_id == project.id, Kernel.name == suite.kernel).with_for_update()
+    kernel = session.exec(query).first()
+    if kernel is None:
+        kernel = Kernel(project_id=project.id, name=suite.kernel, operator=suite.operator)
+        kernel.summary = one_line(suite.summary, 1000)
+        session.add(kernel)
+        session.flush()
+    if kernel.suite_id is None and trusted:
+        kernel.operator = suite.operator
+        kernel.listed = list(suite.revisions)
+        kernel.suite_id = keep_suite(session, kernel=kernel, suite=suite).id
+        session.add(kernel)
+        session.flush()
+    return kernel
+
+
+def revision_for(
+    session: Session,
+    *,
+    kernel: Kernel,
+    version: Version,
+    planned: Planned,
+    sizes: dict[str, int],
+    mainline: bool = False,
+    branch: str | None = None,
+) -> Revision:
+    """The row of this bundle at this commit."""
+    identity = f"{version.digest}:{version.commit}"
+    of_kernel = select(Revision).where(Revision.kernel_id == kernel.id)
+    row = session.exec(of_kernel.where(Revision.identity == identity)).first()
+    if row is not None:
+        if mainline and not row.mainline:
+            row.mainline, row.branch = True, branch
+            session.add(row)
+        return row
+    if session.get(Bundle, version.digest) is None:
+        insert_if_missing(session, Bundle(digest=version.digest, bytes=sizes[version.digest]))
+    manifest = _manifest_of(planned, version)
+    row = Revision(
+        kernel_id=kernel.id,
+        identity=identity,
+        label=manifest.label,
+        summary=one_line(manifest.summary, 300),
+        digest=version.digest,
+        commit=version.commit,
+        branch=one_line(branch, 255) if branch else None,
+        mainline=mainline,
+        position=position_of(manifest.label, kernel.listed),
+        manifest=clean_json(manifest.model_dump(mode="json")),
+    )
+    session.add(row)
+    session.flush()
+    return row
+
+
+def _manifest_of(planned: Planned, version: Version) -> Manifest:
+    return bundle.check(planned.bundles[version.digest])
+
+
+def _answered(session: Session, question: Question) -> Evaluation | None:
+    """The newest evaluation of the same bundles by the same suite, finished with an answer or on its way to one."""
+    head, base = aliased(Revision), aliased(Revision)
+    query = (
+        select(Evaluation)
+        .join(head, col(head.id) == col(Evaluation.revision_id))
+        .where(
+            Evaluation.kernel_id == question.kernel.id,
+            head.digest == question.head.digest,
+            Evaluation.device_class == question.device_class,
+            Evaluation.suite_digest == question.suite_row.digest,
+            Evaluation.protocol_version == PROTOCOL_VERSION,
+            col(Evaluation.build_only).is_(question.build_only),
+            col(Evaluation.cancel_requested).is_(False),
+            col(Evaluation.outcome).is_(None) | col(Evaluation.outcome).not_in(_NO_ANSWER),
+        )
+    )
+    if question.base is None:
+        query = query.where(Evaluation.base_key == "")
+    else:
+        query = query.join(base, col(base.id) == col(Evaluation.base_id)).where(base.digest == question.base.digest)
+    return session.exec(query.order_by(desc(col(Evaluation.id))).limit(1)).first()
+
+
+def _ask(session: Session, question: Question, *, settings: Settings) -> Evaluation:
+    same: dict[str, Any] = {
+        "revision_id": question.head.id,
+        "device_class": question.device_class,
+        "base_key": question.base.id if question.base else "",
+        "suite_digest": question.suite_row.digest,
+        "protocol_version": PROTOCOL_VERSION,
+        "build_only": question.build_only,
+    }
+    last = session.exec(select(func.max(Evaluation.repeat)).filter_by(**same)).one()
+    evaluation = Evaluation(
+        **same,
+        kernel_id=question.kernel.id,
+        base_id=question.base.id if question.base else None,
+        suite_id=question.suite_row.id,
+        repeat=(last or 0) + 1,
+        priority="gate",
+    )
+    return _queue(session, evaluation, settings=settings)
+
+
+def _queue(session: Session, evaluation: Evaluation, *, settings: Settings) -> Evaluation:
+    states.queue(evaluation, settings=settings)
+    session.add(evaluation)
+    session.flush()
+    add_state_event(session, evaluation)
+    return evaluation
+
+
+def linked(session: Session, gate: GithubGate) -> Sequence[tuple[GithubGateEvaluation, Evaluation]]:
+    query = (
+        select(GithubGateEvaluation, Evaluation)
+        .join(Evaluation, col(Evaluation.id) == GithubGateEvaluation.evaluation_id)
+        .where(GithubGateEvaluation.gate_id == gate.id)
+        .order_by(col(GithubGateEvaluation.target), Evaluation.id)
+    )
+    return session.exec(query).all()
