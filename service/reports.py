@@ -96,7 +96,9 @@ def take_report(
             outcome=outcome, reason=failure.reason, message=failure.message, case=failure.case
         )
     elif outcome is Outcome.BUILT:
-        evaluation.summary = summarise_built([each.architecture for each in report.statics], checks=len(report.checks))
+        evaluation.summary = summarise_built(
+            [each.architecture for each in report.statics], verified=bool(report.checks)
+        )
     else:
         evaluation.summary = summarise(outcome, comparisons)
     states.end_attempt(session, evaluation, end="reported")

@@ -21,11 +21,11 @@ def summarise_failure(*, outcome: Outcome, reason: Reason, message: str, case: s
     return f"{outcome.value.replace('_', ' ')} ({why}){where}: {said}".removesuffix(": ")
 
 
-def summarise_built(architectures: Sequence[str], *, checks: int) -> str:
-    """`checks`: how many passed, on small cases, where there is a way to verify without a card."""
-    named = ", ".join(sorted(set(architectures)))
-    verified = f"; right in {checks} checks on small cases" if checks else ""
-    return f"compiled{f' for {named}' if named else ''}{verified}; not measured, as no card of the class was at hand"
+def summarise_built(architectures: Sequence[str], *, verified: bool) -> str:
+    """`verified`: on small cases, where there is a way to do it without a card."""
+    named = ", ".join(dict.fromkeys(architectures))
+    checked = "; right in all checks on small cases" if verified else ""
+    return f"compiled{f' for {named}' if named else ''}{checked}; not measured, as no card of the class was at hand"
 
 
 def summarise(outcome: Outcome, comparisons: Sequence[Comparison]) -> str:

@@ -108,7 +108,6 @@ def _evaluate(client: Client, planned: Plan, out: Console) -> list[Row]:
             project=LOCAL_PROJECT,
             device_classes=step.device_classes,
             base=step.base,
-            build_only=step.build_only,
         )
         submitted = submit_folder(client, step.folder, wanted)
         waiting += [(step, _again(client, evaluation)) for evaluation in submitted.evaluations]

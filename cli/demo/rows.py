@@ -10,7 +10,7 @@ from rich.text import Text
 
 from cli.show.cases import OF_BASELINE, THROUGHPUT, TIME, metric, plain_table
 from cli.show.outcomes import JUDGED_BAD, NOT_MEASURED, outcome_text, verdict_text
-from cli.show.stages import spilled_bytes, worst_registers
+from cli.show.stages import architectures_of, spilled_bytes, worst_registers
 from cli.text import case_name, number, one_line, ratio_with_interval
 from contract.api import EvaluationOut
 from contract.base import Model
@@ -40,7 +40,8 @@ _NARROW_COLUMNS = tuple(name for name in _WIDE_COLUMNS if name not in {"class", 
 
 
 class Row(Model):
-    """`case`: the one whose values are shown, the last that was measured. Spills in bytes."""
+    """`case`: the one whose values are shown, the last that was measured. Registers and spilled bytes stand by
+    `architectures`."""
 
     evaluation: str
     kernel: KernelName
@@ -56,8 +57,9 @@ class Row(Model):
     ratio: float | None
     interval: tuple[float, float] | None
     verdict: Verdict | None
-    registers: int | None
-    spilled_bytes: int | None
+    architectures: tuple[str, ...]
+    registers: tuple[int | None, ...]
+    spilled_bytes: tuple[int | None, ...]
     must_fail: bool
 
     @property
@@ -72,6 +74,8 @@ class Row(Model):
 def row_of(evaluation: EvaluationOut, *, must_fail: bool) -> Row:
     shown = _shown_case(evaluation.cases)
     judged = shown.judgement if shown else None
+    architectures = tuple(architectures_of(evaluation.statics))
+    by_architecture = [[one for one in evaluation.statics if one.architecture == name] for name in architectures]
     return Row(
         evaluation=evaluation.id,
         kernel=evaluation.kernel,
@@ -87,8 +91,9 @@ def row_of(evaluation: EvaluationOut, *, must_fail: bool) -> Row:
         ratio=judged.ratio if judged else None,
         interval=judged.interval if judged else None,
         verdict=judged.verdict if judged else None,
-        registers=worst_registers(evaluation.statics),
-        spilled_bytes=spilled_bytes(evaluation.statics),
+        architectures=architectures,
+        registers=tuple(map(worst_registers, by_architecture)),
+        spilled_bytes=tuple(map(spilled_bytes, by_architecture)),
         must_fail=must_fail,
     )
 
@@ -113,6 +118,10 @@ def table_of(rows: Sequence[Row], *, width: int) -> Table:
         for row in of_kernel:
             cells = _cells(row, wide=wide)
             table.add_row(*(cells[name] for name in kept))
+    several = next((row.architectures for row in rows if len(row.architectures) > 1), ())
+    if several:
+        table.caption = f"registers and spills: for {' / '.join(map(one_line, several))}, or the same for all"
+        table.caption_justify = "right"
     return table
 
 
@@ -131,9 +140,15 @@ def _cells(row: Row, *, wide: bool) -> dict[str, str | Text]:
         if ratio
         else "",
         "verdict": verdict_text(row.verdict, row.ratio, row.interval),
-        "registers": "" if row.registers is None else str(row.registers),
-        "spills": "" if row.spilled_bytes is None else str(row.spilled_bytes),
+        "registers": _each(row.registers),
+        "spills": _each(row.spilled_bytes),
     }
+
+
+def _each(values: Sequence[int | None]) -> str:
+    """`128`, where it is so for every architecture; else `128/126/130`."""
+    said = ["" if value is None else str(value) for value in values]
+    return said[0] if len(set(said)) == 1 else "/".join(said)
 
 
 def _number(metric: Metric | None) -> str:

@@ -40,8 +40,10 @@ def evaluation_of(job: Job, report: Report, *, node: str, started_at: datetime) 
         finished_at=ended_at,
         attempts=(AttemptOut(node=node, started_at=started_at, ended_at=ended_at, end="reported"),),
         stages=report.stages,
+        left_out=report.left_out,
         environment=report.environment,
         statics=report.statics,
+        base_statics=report.base_statics,
         checks=report.checks,
         cases=report.cases,
     )
@@ -64,7 +66,9 @@ def sentence(job: Job, report: Report, outcome: Outcome) -> str:
         where = f" ({case_name(report.failure.case)})" if report.failure.case else ""
         return f"{report.failure.reason.value.replace('_', ' ')}{where}"
     if outcome is Outcome.BUILT:
-        return f"compiled for {job.device_class.value}, not run"
+        named = ", ".join(dict.fromkeys(one.architecture for one in report.statics)) or job.device_class.value
+        verified = "; right in all checks on small cases" if report.checks else ""
+        return f"compiled for {named}{verified}; not measured, as there is no card of the class here"
     if outcome is Outcome.SLOWER:
         worst = max(_slower(job, report.cases), key=lambda result: _ratio(result) or 1.0)
         interval = worst.judgement.interval if worst.judgement else None

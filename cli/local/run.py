@@ -43,10 +43,12 @@ def run_here(
         )
     suite = chosen_suite(head.suite, cases, verify=verify)
     here = local_device_class()
-    wanted = device_class or _class_for(head, suite, here)
+    wanted = device_class or (DeviceClass.CPU if head.manifest.language == "cpp" else here)
     build_only = wanted not in {here, DeviceClass.CPU}
     if build_only:
         out.print(f"there is no {wanted.value} here: it is built, not run", style="yellow")
+    elif wanted is DeviceClass.CPU and head.manifest.language != "cpp":
+        out.print("there is no card here: it is compiled for its architectures and not measured", style="yellow")
     settings = WorkerSettings(device_class=DeviceClass.CPU if build_only else wanted)
     job = _job(head, base, suite, wanted, build_only=build_only)
     bundles = {folder.digest: folder.files for folder in (head, base) if folder}
@@ -94,14 +96,6 @@ def to_csv(evaluation: EvaluationOut) -> str:
         for metric in result.metrics:
             lines.writerow((result.case, metric.name, metric.value, metric.low, metric.high, metric.unit))
     return text.getvalue()
-
-
-def _class_for(head: Folder, suite: Suite, here: DeviceClass) -> DeviceClass:
-    if head.manifest.language == "cpp":
-        return DeviceClass.CPU
-    if here is not DeviceClass.CPU:
-        return here
-    return next((klass for klass in suite.device_classes if klass is not DeviceClass.CPU), DeviceClass.CPU)
 
 
 def _job(head: Folder, base: Folder | None, suite: Suite, device_class: DeviceClass, *, build_only: bool) -> Job:

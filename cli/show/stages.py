@@ -9,6 +9,7 @@ from rich.text import Text
 
 from cli.text import case_name, duration, file_size, many, one_line
 from contract.api import EvaluationOut
+from contract.devices import COMPILED_FOR
 from contract.job import Progress
 from contract.outcomes import Stage
 from contract.report import Check, StageTime
@@ -19,16 +20,24 @@ _SHOWN = (Stage.BUILD, Stage.RECORD, Stage.VERIFY, Stage.MEASURE)
 
 
 def stage_lines(evaluation: EvaluationOut, progress: Sequence[Progress]) -> list[Text]:
-    """One line for each stage that has begun, in order: what a finished one found, how far a running one is."""
+    """Lines for each stage that has begun, in order: what a finished one found, how far a running one is; and what was
+    left out of it, and why."""
     ended = {time.stage: time for time in evaluation.stages}
     heard = {one.stage: one for one in progress}
     lines = []
     for stage in Stage:
         if stage in ended and stage in _SHOWN:
             lines.append(_line(stage, _ended(stage, evaluation, ended[stage])))
+            if stage is Stage.BUILD:
+                lines += _by_architecture(evaluation)
         elif stage in heard and (stage in _SHOWN or stage is progress[-1].stage) and not ended:
             over = stage is not progress[-1].stage
             lines.append(_line(stage, progress_words(heard[stage], idle="done" if over else "…")))
+        lines += [
+            _line(stage, f"left out: {one_line(one.why, width=600)}")
+            for one in evaluation.left_out
+            if one.stage is stage
+        ]
     return lines
 
 
@@ -62,6 +71,29 @@ def spilled_bytes(statics: Iterable[FunctionStatics]) -> int | None:
     return sum((one.spill_store_bytes or 0) + (one.spill_load_bytes or 0) for one in known) if known else None
 
 
+def architectures_of(statics: Iterable[FunctionStatics]) -> list[str]:
+    """Each once, the oldest first; a CPU's before them."""
+    order = {name: place for place, name in enumerate(COMPILED_FOR)}
+    return sorted({one.architecture for one in statics}, key=lambda name: (order.get(name, -1), name))
+
+
+def _by_architecture(evaluation: EvaluationOut) -> list[Text]:
+    """A line each, where the revision was compiled for several."""
+    names = architectures_of(evaluation.statics)
+    base = evaluation.base.label if evaluation.base else None
+    if len(names) < 2:
+        return []
+    return [Text(f"            {one_line(name):<8} {statics_words(*_only(name, evaluation), base)}") for name in names]
+
+
+def _only(architecture: str, evaluation: EvaluationOut) -> tuple[list[FunctionStatics], list[FunctionStatics]]:
+    head, base = (
+        [one for one in statics if one.architecture == architecture]
+        for statics in (evaluation.statics, evaluation.base_statics)
+    )
+    return head, base
+
+
 def _line(stage: Stage, words: str) -> Text:
     return Text.assemble((f"  {stage.value:<9} ", "bold"), words)
 
@@ -69,9 +101,10 @@ def _line(stage: Stage, words: str) -> Text:
 def _ended(stage: Stage, evaluation: EvaluationOut, time: StageTime) -> str:
     took = "cached" if time.cached else duration((time.ended_at - time.started_at) / timedelta(seconds=1))
     if stage is Stage.BUILD:
-        architectures = ", ".join(sorted({one_line(one.architecture) for one in evaluation.statics}))
+        names = architectures_of(evaluation.statics)
         base = evaluation.base.label if evaluation.base else None
-        return _join(architectures, took, statics_words(evaluation.statics, evaluation.base_statics, base))
+        words = statics_words(evaluation.statics, evaluation.base_statics, base) if len(names) < 2 else ""
+        return _join(", ".join(map(one_line, names)), took, words)
     if stage is Stage.VERIFY:
         return _join(_checked(evaluation.checks), took)
     if stage is Stage.MEASURE:

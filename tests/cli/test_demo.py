@@ -46,23 +46,22 @@ def row(outcome: Outcome | None, *, must_fail: bool = False) -> Row:
 
 def test_the_plan_is_read_off_the_folders_and_what_is_measured_comes_first(root: Path) -> None:
     steps = plan(root, compiles=EVERYTHING).steps
-    labels = [(step.suite.kernel, step.folder.manifest.label, step.build_only, step.base) for step in steps]
+    labels = [(step.suite.kernel, step.folder.manifest.label, step.base) for step in steps]
     assert labels == [
-        ("sgemm_cpu", "v0", False, None),
-        ("sgemm_cpu", "v1", False, None),
-        ("sgemm_cpu", "demo_slow", False, "v1"),
-        ("hgemm", "v3", True, None),
-        ("hgemm", "v4", True, None),
+        ("sgemm_cpu", "v0", None),
+        ("sgemm_cpu", "v1", None),
+        ("sgemm_cpu", "demo_slow", "v1"),
+        ("hgemm", "v3", None),
+        ("hgemm", "v4", None),
     ]
     assert [step.must_fail for step in steps] == [False, False, True, False, False]
-    assert steps[-1].device_classes == (DeviceClass.H200,)
+    # What needs a card is compiled here, for the architectures that its manifest names.
+    assert {step.device_classes for step in steps} == {(DeviceClass.CPU,)}
 
 
 def test_on_a_card_its_kernels_are_measured_and_no_others(root: Path) -> None:
     steps = plan(root, compiles=EVERYTHING, node=DeviceClass.H200).steps
-    assert {(step.suite.kernel, step.build_only, step.device_classes) for step in steps} == {
-        ("hgemm", False, (DeviceClass.H200,))
-    }
+    assert {(step.suite.kernel, step.device_classes) for step in steps} == {("hgemm", (DeviceClass.H200,))}
 
 
 def test_what_cannot_be_compiled_here_is_left_out_and_said(root: Path) -> None:
@@ -127,3 +126,23 @@ def test_the_table_keeps_every_number_at_any_width(width: int) -> None:
     ):
         assert shown in text, text
     assert "…" not in text
+
+
+@pytest.mark.parametrize("width", [NARROW, WIDE])
+def test_registers_and_spills_of_several_architectures_stand_side_by_side(width: int) -> None:
+    statics = tuple(
+        FunctionStatics(
+            function=name, architecture=architecture, registers=registers, spill_store_bytes=0, spill_load_bytes=0
+        )
+        for architecture, registers in (("sm_103a", 168), ("sm_89", 255), ("sm_90a", 128))
+        for name in ("f", "g")
+    )
+    built = row_of(evaluation(outcome=Outcome.BUILT, cases=(), statics=statics), must_fail=False)
+    assert (built.registers, built.spilled_bytes) == ((255, 128, 168), (0, 0, 0))
+    console = Console(width=width, record=True, file=open("/dev/null", "w"))  # noqa: PTH123, SIM115
+    console.print(table_of([built], width=width))
+    text = console.export_text()
+    console.file.close()
+    assert "255/128/168" in text
+    assert "0/0/0" not in text
+    assert "registers and spills: for sm_89 / sm_90a / sm_103a, or the same for all" in text

@@ -5,7 +5,7 @@ from sqlmodel import select
 
 from contract.devices import DeviceClass
 from contract.outcomes import OUTCOME_OF, Reason, Stage
-from contract.report import Check, Failure, Metric
+from contract.report import Check, Failure, LeftOut, Metric
 from contract.statics import FunctionStatics
 from contract.suite import Suite
 from contract.verdicts import Judgement
@@ -127,12 +127,23 @@ def test_a_failure_gives_the_outcome_of_its_reason(api: Api, node: Api, reason: 
 def test_a_build_is_built_and_shows_its_machine_code(api: Api, node: Api) -> None:
     statics = (FunctionStatics(function="gemm", architecture="sm_90a", registers=128, spill_store_bytes=0),)
     [evaluation] = api.submit("v1")["evaluations"]
-    found = finish(api, node, evaluation, built_only=True, statics=statics)
+    found = finish(api, node, evaluation, built_only=True, statics=statics, checks=())
     assert found["outcome"] == "built"
     assert found["summary"] == "compiled for sm_90a; not measured, as no card of the class was at hand"
     assert found["statics"][0]["registers"] == 128
     [after] = api.submit("v2")["evaluations"]
     assert api.evaluation(after)["base_statics"] == found["statics"]
+
+
+def test_what_a_node_left_out_and_the_bases_machine_code_are_kept_as_reported(
+    api: Api, node: Api, compared: str
+) -> None:
+    left_out = (LeftOut(stage=Stage.MEASURE, why="this node has no card"),)
+    statics = (FunctionStatics(function="gemm", architecture="sm_89", registers=96),)
+    found = finish(api, node, compared, built_only=True, left_out=left_out, base_statics=statics)
+    assert found["left_out"] == [{"stage": "measure", "why": "this node has no card"}]
+    assert [one["registers"] for one in found["base_statics"]] == [96]
+    assert "right in all checks on small cases" in found["summary"]
 
 
 def test_a_judgement_that_its_samples_do_not_support_is_an_internal_error(api: Api, node: Api, compared: str) -> None:
