@@ -20,6 +20,7 @@ from service.history_file import BETTER, JUDGED, Line, Value, parse
 from service.metrics import BASELINE_PREFIX, OVER_BASELINE
 from service.models import Comparison, Evaluation, Kernel, Measurement, Project, Revision, Series
 from service.problems import ProblemError
+from service.regressions.watching import observe_kernel
 from service.standings import refresh_standings
 from verdict import published
 
@@ -62,6 +63,7 @@ def import_history(session: Session, *, project: Project, csv: str, provenance: 
         for line in own:
             _store(session, kernel=kernel, line=line, revisions=found, series=series, source=source)
         refresh_standings(session, kernel, [line.device_class for line in own])
+        observe_kernel(session, kernel, origin=_IMPORTED)
     return ImportOut(
         kernels=tuple(by_kernel),
         revisions=revisions,

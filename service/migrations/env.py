@@ -10,6 +10,7 @@ from sqlmodel.sql.sqltypes import AutoString
 from service import models  # noqa: F401 - fills SQLModel.metadata
 from service.columns import UtcDateTime
 from service.github import tables  # noqa: F401 - so do these
+from service.regressions import tables as history_tables  # noqa: F401 - and these
 
 
 def _render(kind: str, value: Any, _context: Any) -> str | Literal[False]:

@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 from alembic import op
 
-from service.migrations import github_tables
+from service.migrations import github_tables, history_tables
 
 revision = "0001"
 down_revision = None
@@ -321,9 +321,11 @@ def upgrade() -> None:
         "ix_measurement_line", "measurement", ["series_id", "trusted", "evaluation_id", "value"], unique=False
     )
     github_tables.create()
+    history_tables.create()
 
 
 def downgrade() -> None:
+    history_tables.drop()
     github_tables.drop()
     op.drop_index("ix_measurement_line", table_name="measurement")
     op.drop_index(op.f("ix_measurement_revision_id"), table_name="measurement")

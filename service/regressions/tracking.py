@@ -1,0 +1,240 @@
+"""Change points of each series of the mainline, kept up to date one point at a time.
+
+Followed are the ratio to the baseline and the absolute value: time, or throughput where there is no time. A step of
+the absolute value alone is shown and blames nobody where the ratio says nothing happened: the card did it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, cast
+
+import sqlalchemy as sa
+from sqlmodel import Session, col, select
+
+from service.kernels import series_order
+from service.metrics import OVER_BASELINE, THROUGHPUT
+from service.models import Attempt, Comparison, Evaluation, Kernel, Measurement, Revision, Series
+from service.regressions.order import key_of
+from service.regressions.stepping import drop_vanished, take_steps
+from service.regressions.tables import SeriesChange, SeriesTrack
+from verdict.history import Outlier, Point, SegmentStart, Step, Tracker
+
+_FOLLOWED = (OVER_BASELINE, "time", THROUGHPUT)
+_LEAST = 0.01
+# Environments that values of a series may not be compared across, beside the baseline and the protocol.
+_SEGMENT_FIELDS = ("driver", "cuda")
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Value:
+    revision: Revision
+    value: float
+    segment: Mapping[str, str]
+
+
+def advance(session: Session, kernel: Kernel, evaluation: Evaluation, *, revision: Revision) -> None:
+    """Take the evaluation's values into their series. One that comes after all others costs the same however long the
+    series is; one between others makes it stale, for `refresh_stale`."""
+    session.flush()
+    for series in _followed(session, kernel, device_class=evaluation.device_class):
+        values = _values(session, series, evaluation_id=evaluation.id)
+        if not values:
+            continue
+        [value] = values
+        track = session.get(SeriesTrack, series.id) or _new_track(session, series, evaluation)
+        key = list(key_of(revision))
+        if track.last_key and key <= track.last_key:
+            # The revision measured again says nothing new; one from between does.
+            if key != track.last_key and not _known(session, series, evaluation):
+                track.stale = True
+                session.add(track)
+            continue
+        tracker = _tracker(series, track)
+        _take(session, kernel, series, tracker, [value])
+        track.state, track.last_key = tracker.dump(), key
+        session.add(track)
+    session.flush()
+
+
+def rebuild(session: Session, kernel: Kernel, series: Series) -> None:
+    """Work a series out from its values. Regressions that its steps are signs of stay what they are."""
+    values = _values(session, series)
+    session.execute(sa.delete(SeriesChange).where(col(SeriesChange.series_id) == series.id))
+    track = session.get(SeriesTrack, series.id) or SeriesTrack(series_id=series.id, least=_LEAST)
+    track.state, track.stale = {}, False
+    tracker = _tracker(series, track)
+    steps = _take(session, kernel, series, tracker, values)
+    drop_vanished(session, kernel, series, steps)
+    track.state = tracker.dump()
+    track.last_key = list(key_of(values[-1].revision)) if values else []
+    session.add(track)
+    session.flush()
+
+
+def rebuild_all(session: Session, kernel: Kernel) -> None:
+    for device_class in session.exec(select(Series.device_class).where(Series.kernel_id == kernel.id).distinct()).all():
+        for series in _followed(session, kernel, device_class=device_class):
+            rebuild(session, kernel, series)
+
+
+def stale_series(session: Session, *, limit: int) -> Sequence[str]:
+    return session.exec(select(SeriesTrack.series_id).where(col(SeriesTrack.stale).is_(True)).limit(limit)).all()
+
+
+def refresh_stale(session: Session, series_id: str) -> None:
+    track = session.exec(select(SeriesTrack).where(SeriesTrack.series_id == series_id).with_for_update()).first()
+    if track is None or not track.stale:
+        return
+    series = session.get_one(Series, series_id)
+    rebuild(session, session.get_one(Kernel, series.kernel_id), series)
+
+
+def tracker_of(session: Session, series: Series) -> Tracker | None:
+    track = session.get(SeriesTrack, series.id)
+    return _tracker(series, track) if track else None
+
+
+def _take(
+    session: Session, kernel: Kernel, series: Series, tracker: Tracker, values: Sequence[_Value]
+) -> list[SeriesChange]:
+    steps: list[tuple[SeriesChange, Step]] = []
+    for value in values:
+        point = Point(key=value.revision.id, value=value.value, segment=value.segment)
+        for change in tracker.add(point):
+            row = _row(series, change)
+            session.add(row)
+            if isinstance(change, Step):
+                steps.append((row, change))
+    session.flush()
+    take_steps(session, kernel, series, steps, least=_least(session, series))
+    return [row for row, _ in steps]
+
+
+def _row(series: Series, change: Step | Outlier | SegmentStart) -> SeriesChange:
+    if isinstance(change, Step):
+        return SeriesChange(
+            series_id=series.id,
+            kind="step",
+            revision_id=change.first,
+            after_id=change.after,
+            ratio=change.ratio,
+            low=change.low,
+            high=change.high,
+            before_value=change.before_value,
+            after_value=change.after_value,
+        )
+    if isinstance(change, Outlier):
+        return SeriesChange(
+            series_id=series.id,
+            kind="outlier",
+            revision_id=change.keys[0],
+            ratio=change.ratio,
+            changed={"revisions": list(change.keys)},
+        )
+    changed = {name: list(values) for name, values in change.changed.items()}
+    return SeriesChange(series_id=series.id, kind="segment", revision_id=change.key, changed=changed)
+
+
+def _tracker(series: Series, track: SeriesTrack) -> Tracker:
+    better = cast("Literal['lower', 'higher']", series.better or "lower")
+    if not track.state:
+        return Tracker(better=better, least=track.least)
+    return Tracker.load(track.state, better=better, least=track.least)
+
+
+def _new_track(session: Session, series: Series, evaluation: Evaluation) -> SeriesTrack:
+    allowed = session.exec(
+        select(Comparison.allowed_slowdown).where(
+            Comparison.evaluation_id == evaluation.id, Comparison.case == series.case
+        )
+    ).first()
+    track = SeriesTrack(series_id=series.id, least=allowed or _LEAST)
+    session.add(track)
+    session.flush()
+    return track
+
+
+def _least(session: Session, series: Series) -> float:
+    track = session.get(SeriesTrack, series.id)
+    return track.least if track else _LEAST
+
+
+def _followed(session: Session, kernel: Kernel, *, device_class: str) -> list[Series]:
+    rows = session.exec(
+        select(Series).where(
+            Series.kernel_id == kernel.id, Series.device_class == device_class, col(Series.metric).in_(_FOLLOWED)
+        )
+    ).all()
+    timed = {row.case for row in rows if row.metric == "time"}
+    return [row for row in rows if row.case and not (row.metric == THROUGHPUT and row.case in timed)]
+
+
+def _known(session: Session, series: Series, evaluation: Evaluation) -> bool:
+    """Whether the revision has another value in the series."""
+    return (
+        session.exec(
+            select(Measurement.id).where(
+                Measurement.series_id == series.id,
+                Measurement.revision_id == evaluation.revision_id,
+                Measurement.evaluation_id != evaluation.id,
+                col(Measurement.trusted).is_(True),
+            )
+        ).first()
+        is not None
+    )
+
+
+def _values(session: Session, series: Series, *, evaluation_id: str | None = None) -> list[_Value]:
+    """One a mainline revision, in order, by its newest evaluation; or that evaluation's alone."""
+    node = (
+        sa.select(col(Attempt.node))
+        .where(col(Attempt.evaluation_id) == col(Evaluation.id), col(Attempt.end) == "reported")
+        .limit(1)
+        .scalar_subquery()
+    )
+    query = (
+        sa.select(
+            Revision,
+            col(Measurement.value),
+            col(Evaluation.environment),
+            col(Evaluation.protocol_version),
+            col(Comparison.baseline),
+            node.label("node"),
+        )
+        .select_from(Measurement)
+        .join(Revision, col(Revision.id) == col(Measurement.revision_id))
+        .join(Evaluation, col(Evaluation.id) == col(Measurement.evaluation_id))
+        .outerjoin(
+            Comparison,
+            sa.and_(col(Comparison.evaluation_id) == col(Evaluation.id), col(Comparison.case) == series.case),
+        )
+        .where(
+            col(Measurement.series_id) == series.id,
+            col(Measurement.trusted).is_(True),
+            col(Revision.mainline).is_(True),
+        )
+        .order_by(*series_order(), col(Evaluation.id))
+    )
+    if evaluation_id is not None:
+        query = query.where(col(Measurement.evaluation_id) == evaluation_id)
+    found: dict[str, _Value] = {}
+    for row in session.execute(query):
+        revision = row[0]
+        found[revision.id] = _Value(revision=revision, value=row.value, segment=_segment(series, revision, row))
+    return list(found.values())
+
+
+def _segment(series: Series, revision: Revision, row: Any) -> dict[str, str]:
+    """What must be the same for two values of the series to be compared."""
+    where = row.environment or {}
+    segment = {name: str(where[name]) for name in _SEGMENT_FIELDS if where.get(name)}
+    segment["protocol"] = str(row.protocol_version)
+    if row.baseline:
+        segment["baseline"] = row.baseline
+    if revision.provenance:
+        segment["provenance"] = revision.provenance
+    if series.metric != OVER_BASELINE and row.node:
+        segment["node"] = row.node
+    return segment
