@@ -26,6 +26,7 @@ from service.models import (
 from service.models import Suite as SuiteRow
 from service.processes import process_medians
 from service.projects import suite_of
+from service.regressions.watching import observe
 from service.standings import refresh_standings
 from service.statics import add_static_measurements
 from service.summaries import summarise, summarise_built, summarise_failure
@@ -104,6 +105,7 @@ def take_report(
     states.end_attempt(session, evaluation, end="reported")
     states.move(session, evaluation, State.FINISHED)
     refresh_standings(session, kernel, [evaluation.device_class])
+    observe(session, evaluation)
 
 
 def _reason_of(report: Report) -> Reason | None:
