@@ -54,10 +54,13 @@ class Agent:
         self._evaluate = evaluate
         self._sandbox = sandbox or choose(settings)
 
+    def about(self) -> NodeInfo:
+        return node.describe(self._settings, sandbox=self._sandbox)
+
     def attempt(self, evaluation_id: str) -> None:
         """Whatever happens, the evaluation is reported, or left to its lease's end: never the kernel's fault."""
         with self._alone():
-            about = node.describe(self._settings, sandbox=self._sandbox)
+            about = self.about()
             if not about.healthy:
                 _log.error("%s takes nothing: %s", about.name, about.problem)
             try:
@@ -126,7 +129,7 @@ class Agent:
     def _alone(self) -> Iterator[None]:
         """One evaluation at a time on a node, whatever a restarted worker's predecessor still does."""
         self._settings.cache_dir.mkdir(parents=True, exist_ok=True)
-        with (self._settings.cache_dir / f"{self._settings.node_name}.lock").open("w") as lock:
+        with self._settings.lock_file.open("w") as lock:
             while True:
                 try:
                     fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -13,12 +13,13 @@ import sys
 from typing import Any
 
 from celery import Celery
-from celery.signals import worker_process_init
+from celery.signals import worker_process_init, worker_ready, worker_shutting_down
 from kombu import Queue
 
 from worker.agent import Agent
 from worker.client import ServiceClient
 from worker.nanny import PR_SET_PDEATHSIG
+from worker.presence import Presence
 from worker.settings import WorkerSettings
 
 
@@ -68,14 +69,27 @@ app = make_app(WorkerSettings())
 @app.task(name="kernelgate.evaluate", ignore_result=True)  # type: ignore[untyped-decorator]
 def evaluate(evaluation_id: str) -> None:
     settings = WorkerSettings()
-    with ServiceClient(settings.service_url, settings.node_token.get_secret_value()) as client:
+    with _client(settings) as client:
         Agent(settings, client).attempt(evaluation_id)
+
+
+def _client(settings: WorkerSettings) -> ServiceClient:
+    return ServiceClient(settings.service_url, settings.node_token.get_secret_value())
 
 
 @worker_process_init.connect  # type: ignore[untyped-decorator]
 def _die_with_the_worker(**_: Any) -> None:
     """A worker that is killed must not leave a process that goes on measuring beside its successor."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+@worker_ready.connect  # type: ignore[untyped-decorator]
+def _tell_that_it_is_here(**_: Any) -> None:
+    settings = WorkerSettings()
+    client = _client(settings)
+    presence = Presence(settings, client=client, about=lambda: Agent(settings, client).about())
+    worker_shutting_down.connect(lambda **_: presence.stop(), weak=False)
+    presence.start()
 
 
 def command(*, log_level: str = "INFO") -> list[str]:

@@ -75,6 +75,10 @@ class ServiceClient:
             raise
         return Job.model_validate_json(answer.content)
 
+    def present(self, node: NodeInfo, *, limit_s: float) -> None:
+        """Raises Refused, Unreachable."""
+        self._send("PUT", f"/nodes/{node.name}", body=node.model_dump_json(), limit_s=limit_s)
+
     def heartbeat(self, job: Job, beat: Heartbeat, *, limit_s: float = 10.0) -> HeartbeatReply:
         """Raises LeaseLost, Refused, Unreachable."""
         path = f"/evaluations/{job.evaluation_id}/heartbeat"

@@ -73,6 +73,11 @@ class WorkerSettings(BaseSettings):
     judge: tuple[str, ...] = ("-m", "worker.judge")
 
     @property
+    def lock_file(self) -> Path:
+        """Held for as long as an evaluation runs on this node."""
+        return self.cache_dir / f"{self.node_name}.lock"
+
+    @property
     def queues(self) -> tuple[str, ...]:
         """The Celery queues of this node, the urgent ones first."""
         own = (f"{self.device_class}.gate", f"{self.device_class}.normal")

@@ -11,13 +11,14 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
 
 from contract.bundle import Files, digest, pack
-from contract.job import Heartbeat, HeartbeatReply, Job
+from contract.job import Heartbeat, HeartbeatReply, Job, NodeInfo
 from contract.outcomes import Stage
 from contract.report import Report
 
 
 class Stub:
-    """`jobs` by evaluation id may be claimed once each. What came in is kept in `claims`, `beats` and `reports`."""
+    """`jobs` by evaluation id may be claimed once each. What came in is kept in `claims`, `beats`,
+    `reports` and `present` (nodes)."""
 
     def __init__(self) -> None:
         self.jobs: dict[str, Job] = {}
@@ -26,6 +27,7 @@ class Stub:
         self.beats: list[Heartbeat] = []
         self.reports: list[tuple[str, Report]] = []
         self.reached: set[tuple[str, Stage]] = set()
+        self.present: list[NodeInfo] = []
         self.cancel = False
         self.lost = False
         self.refuse_reports = 0
@@ -57,6 +59,9 @@ class Stub:
 
     def answer(self, method: str, path: str, body: bytes) -> tuple[int, bytes]:
         *_, noun, name, verb = ["", *path.split("/")] if method == "POST" else ["", *path.split("/"), ""]
+        if noun == "nodes":
+            self.present.append(NodeInfo.model_validate_json(body))
+            return 204, b""
         if noun == "bundles":
             return (200, self.bundles[name]) if name in self.bundles else (404, _problem(404, "unknown"))
         if verb == "claim":
@@ -88,7 +93,7 @@ class Stub:
                 self.end_headers()
                 self.wfile.write(content)
 
-            do_GET = do_POST = _do  # noqa: N815 - the base class's names
+            do_GET = do_POST = do_PUT = _do  # noqa: N815 - the base class's names
 
             def log_message(self, *_: object) -> None: ...
 

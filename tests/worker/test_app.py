@@ -92,6 +92,9 @@ def node(tmp_path) -> Iterator[Node]:
 
 def test_killed_worker_restarted_redis_and_soft_shutdown(node):
     """One worker's life in order, since each start costs seconds."""
+    # Idle, it says that it is there.
+    until(lambda: bool(node.stub.present))
+    assert node.stub.present[0].name == "test-node"
     node.send("ev_1")
     node.ended("ev_1")
     assert node.stub.reports[0][1].failure is None

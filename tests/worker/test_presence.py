@@ -1,0 +1,67 @@
+"""An idle node tells the service that it is there; one at work says nothing beside its heartbeats."""
+
+import fcntl
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from contract.job import NodeInfo
+from tests.worker.jobs import settings
+from tests.worker.service_stub import Stub
+from worker.client import ServiceClient
+from worker.presence import Presence
+
+
+@contextmanager
+def presence(stub: Stub, tmp_path: Path, about=None) -> Iterator[Presence]:
+    run = settings(tmp_path)
+    run.cache_dir.mkdir(exist_ok=True)
+    told = NodeInfo(name="test-node", device_class="cpu", host="here", device="a CPU")
+    with ServiceClient(stub.url, "token", sleep=lambda _: None) as client:
+        made = Presence(run, client=client, about=about or (lambda: told), every_s=0.01)
+        made.start()
+        yield made
+        made.stop()
+        made._thread.join(10)
+        assert not made._thread.is_alive()
+
+
+def test_an_idle_node_says_again_and_again_that_it_is_there(tmp_path):
+    with Stub() as stub, presence(stub, tmp_path):
+        stub.until(lambda: len(stub.present) > 2)
+        assert {node.name for node in stub.present} == {"test-node"}
+
+
+def test_a_node_at_work_is_neither_asked_nor_told_of(tmp_path):
+    asked = threading.Event()
+
+    def about() -> NodeInfo:
+        asked.set()
+        return NodeInfo(name="test-node", device_class="cpu", host="here", device="a CPU")
+
+    run = settings(tmp_path)
+    run.cache_dir.mkdir()
+    with Stub() as stub, run.lock_file.open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with presence(stub, tmp_path, about) as made:
+            assert made._busy()
+            assert not asked.wait(0.2)
+            fcntl.flock(lock, fcntl.LOCK_UN)
+            assert asked.wait(10)
+            stub.until(lambda: bool(stub.present))
+
+
+@pytest.mark.parametrize("what", [RuntimeError("no device"), OSError("no more processes")])
+def test_a_failure_is_logged_and_does_not_end_the_telling(tmp_path, what):
+    failures = [what]
+
+    def about() -> NodeInfo:
+        if failures:
+            raise failures.pop()
+        return NodeInfo(name="test-node", device_class="cpu", host="here", device="a CPU")
+
+    with Stub() as stub, presence(stub, tmp_path, about):
+        stub.until(lambda: bool(stub.present))
