@@ -136,6 +136,7 @@ class Evaluation(SQLModel, table=True):
         # Which revisions of a kernel have a result on a class, read without the rows.
         Index("ix_evaluation_results", "kernel_id", "device_class", "state", "outcome", "revision_id", "id"),
         Index("ix_evaluation_state_id", "state", "id"),
+        Index("ix_evaluation_kernel_id", "kernel_id", "id"),
     )
 
     id: str = id_field("ev")
@@ -218,7 +219,7 @@ class Measurement(SQLModel, table=True):
     __table_args__ = (
         UniqueConstraint("series_id", "evaluation_id", name="uq_measurement_series_evaluation"),
         # A line of a chart, read without the rows.
-        Index("ix_measurement_line", "series_id", "trusted", "evaluation_id", "value"),
+        Index("ix_measurement_line", "series_id", "trusted", "evaluation_id", "value", "low", "high"),
         Index("ix_measurement_evaluation", "evaluation_id"),
     )
 
@@ -342,10 +343,12 @@ class SignInCode(SQLModel, table=True):
 
 class Standing(SQLModel, table=True):
     """Where a kernel stands on a class: contract.views.Standing as JSON, written anew in every transaction that adds to
-    or reorders its history, so that the overview reads one row a line."""
+    or reorders its history, so that the overview reads one row a line. `version` is new whenever that is: an answer
+    that was made of this history before is out of date."""
 
     kernel_id: str = Field(foreign_key="kernel.id", primary_key=True, max_length=40)
     device_class: str = Field(primary_key=True, max_length=16)
+    version: str = Field(max_length=40)
     content: Json = Field(sa_type=JSON)
 
 

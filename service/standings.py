@@ -13,6 +13,7 @@ from contract.devices import DeviceClass
 from contract.outcomes import Outcome, Verdict
 from contract.suite import Case
 from contract.views import Standing
+from service.ids import new_id
 from service.lines import FAILED, Place, line_of
 from service.metrics import BASELINE_PREFIX, OVER_BASELINE, THROUGHPUT
 from service.models import CheckResult, Comparison, Evaluation, Kernel, Measurement, Revision, Series, Suite
@@ -49,9 +50,10 @@ def refresh_standings(session: Session, kernel: Kernel, device_classes: Iterable
             continue
         content = made.model_dump(mode="json")
         if row is None:
-            session.add(StandingRow(kernel_id=kernel.id, device_class=device_class, content=content))
+            row = StandingRow(kernel_id=kernel.id, device_class=device_class, version=new_id("ver"), content=content)
+            session.add(row)
         else:
-            row.content = content
+            row.version, row.content = new_id("ver"), content
             session.add(row)
     session.flush()
 
@@ -141,7 +143,8 @@ def _headline(session: Session, kernel: Kernel, device_class: DeviceClass) -> _H
 def _sparkline(line: Sequence[Place]) -> tuple[float, ...]:
     values = [place.value for place in line[-_SPARKLINE_REVISIONS:] if place.value is not None]
     shown = thin(values, kept=[False] * len(values), points=SPARKLINE_POINTS)
-    return tuple(values[place] for place in shown)
+    # More digits than any screen shows would be most of the overview.
+    return tuple(float(f"{values[place]:.5g}") for place in shown)
 
 
 def _values(session: Session, evaluation: Evaluation, case: str) -> dict[str, Any]:

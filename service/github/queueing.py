@@ -27,6 +27,7 @@ from service.models import Bundle, Evaluation, Kernel, Node, Project, Revision
 from service.models import Suite as SuiteRow
 from service.projects import keep_suite
 from service.settings import Settings
+from service.standings import refresh_all_standings
 from service.store import Store
 from service.text import clean_json, one_line
 
@@ -162,6 +163,8 @@ def revision_for(
         if mainline and not row.mainline:
             row.mainline, row.branch = True, branch
             session.add(row)
+            refresh_all_standings(session, kernel)
+            observe_revision(session, row)
         return row
     if session.get(Bundle, version.digest) is None:
         insert_if_missing(session, Bundle(digest=version.digest, bytes=sizes[version.digest]))
