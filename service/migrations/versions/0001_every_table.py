@@ -102,6 +102,7 @@ def upgrade() -> None:
         "standing",
         sa.Column("kernel_id", sa.String(length=40), nullable=False),
         sa.Column("device_class", sa.String(length=16), nullable=False),
+        sa.Column("version", sa.String(length=40), nullable=False),
         sa.Column("content", sa.JSON(), nullable=False),
         sa.ForeignKeyConstraint(["kernel_id"], ["kernel.id"]),
         sa.PrimaryKeyConstraint("kernel_id", "device_class"),
@@ -225,6 +226,7 @@ def upgrade() -> None:
         unique=False,
     )
     op.create_index("ix_evaluation_state_id", "evaluation", ["state", "id"], unique=False)
+    op.create_index("ix_evaluation_kernel_id", "evaluation", ["kernel_id", "id"], unique=False)
     op.create_index("ix_evaluation_state_publish", "evaluation", ["state", "publish_due_at"], unique=False)
     op.create_table(
         "attempt",
@@ -318,7 +320,10 @@ def upgrade() -> None:
     op.create_index("ix_measurement_evaluation", "measurement", ["evaluation_id"], unique=False)
     op.create_index(op.f("ix_measurement_revision_id"), "measurement", ["revision_id"], unique=False)
     op.create_index(
-        "ix_measurement_line", "measurement", ["series_id", "trusted", "evaluation_id", "value"], unique=False
+        "ix_measurement_line",
+        "measurement",
+        ["series_id", "trusted", "evaluation_id", "value", "low", "high"],
+        unique=False,
     )
     github_tables.create()
     history_tables.create()
@@ -340,6 +345,7 @@ def downgrade() -> None:
     op.drop_index(op.f("ix_attempt_evaluation_id"), table_name="attempt")
     op.drop_table("attempt")
     op.drop_index("ix_evaluation_state_publish", table_name="evaluation")
+    op.drop_index("ix_evaluation_kernel_id", table_name="evaluation")
     op.drop_index("ix_evaluation_state_id", table_name="evaluation")
     op.drop_index("ix_evaluation_results", table_name="evaluation")
     op.drop_index(op.f("ix_evaluation_base_id"), table_name="evaluation")
