@@ -26,6 +26,7 @@ from service.github.tables import GithubGate, GithubGateEvaluation
 from service.models import Bundle, Evaluation, Kernel, Node, Project, Revision
 from service.models import Suite as SuiteRow
 from service.projects import keep_suite
+from service.regressions.watching import observe_revision
 from service.settings import Settings
 from service.standings import refresh_all_standings
 from service.store import Store
