@@ -56,6 +56,7 @@ class Settings(BaseSettings):
     github_every_s: float = Field(default=1.0, gt=0, description="how often deliveries and checks are looked after")
     github_progress_s: float = Field(default=10.0, gt=0, description="a check shows progress at most so often")
     github_timeout_s: float = Field(default=15.0, gt=0, description="one request to GitHub")
+    github_pause_s: float = Field(default=2.0, gt=0, description="before the second try; doubles up to 15 min")
     github_retry_for_s: float = Field(default=86400.0, gt=0, description="how long GitHub may refuse before we stop")
     github_node_wait_s: float = Field(default=1800.0, gt=0, description="how long a check waits for a healthy node")
 

@@ -16,7 +16,6 @@ from service.settings import Settings
 USER_AGENT = "kernelgate"
 # GitHub's tokens last an hour; none is used in its last minutes.
 _TOKEN_SLACK_S = 300.0
-_FIRST_PAUSE_S = 2.0
 _LONGEST_PAUSE_S = 900.0
 
 _T = TypeVar("_T")
@@ -38,9 +37,9 @@ class GithubAwayError(Exception):
         self.pause_s = pause_s
 
 
-def pause_after(tries: int, error: GithubAwayError) -> float:
-    """Seconds until the next try: what GitHub said, else doubling from 2 s to 15 min."""
-    grown = min(_FIRST_PAUSE_S * 2.0 ** min(tries, 20), _LONGEST_PAUSE_S)
+def pause_after(tries: int, error: GithubAwayError, *, first_s: float) -> float:
+    """Seconds until the next try: what GitHub said, else doubling from `first_s` to 15 min."""
+    grown = min(first_s * 2.0 ** min(max(tries, 0), 20), _LONGEST_PAUSE_S)
     return max(error.pause_s or 0.0, grown)
 
 

@@ -128,14 +128,16 @@ class Outbox:
         gate.publish_at = None if done else now() + timedelta(seconds=self._settings.github_every_s)
 
     def _later(self, gate: GithubGate, error: GithubAwayError) -> None:
-        pause_s = pause_after(gate.tries - 1, error)
+        pause_s = pause_after(gate.tries - 1, error, first_s=self._settings.github_pause_s)
         self._note(gate, error, publish_at=now() + timedelta(seconds=pause_s))
         log.warning("gate %s: check not sent (%s); again in %.0f s", gate.id, error, pause_s)
 
     def _refused(self, gate: GithubGate, error: GithubRefusedError) -> None:
         """A vanished check run is made anew; anything else may be mended by people (permissions, say)."""
         gone = error.status == httpx.codes.NOT_FOUND and gate.check_run_id is not None
-        pause_s = 0.0 if gone else pause_after(gate.tries + 3, GithubAwayError(""))
+        pause_s = (
+            0.0 if gone else pause_after(gate.tries + 3, GithubAwayError(""), first_s=self._settings.github_pause_s)
+        )
         lasting = gate.tries >= tries_in(self._settings.github_retry_for_s)
         at = None if lasting else now() + timedelta(seconds=pause_s)
         self._note(gate, error, publish_at=at, forget=gone)

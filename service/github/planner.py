@@ -209,9 +209,13 @@ class Planner:
         )
 
     def _later(self, gate: GithubGate, error: GithubAwayError | GithubRefusedError) -> None:
-        away = error if isinstance(error, GithubAwayError) else GithubAwayError("", pause_s=60.0)
+        away = (
+            error
+            if isinstance(error, GithubAwayError)
+            else GithubAwayError("", pause_s=30 * self.settings.github_pause_s)
+        )
         given_up = gate.plan_tries >= tries_in(self.settings.github_retry_for_s)
-        pause_s = pause_after(gate.plan_tries, away)
+        pause_s = pause_after(gate.plan_tries, away, first_s=self.settings.github_pause_s)
         with self.database.write() as session:
             row = session.get_one(GithubGate, gate.id)
             if row.state != gates.DUE:

@@ -135,7 +135,11 @@ class GithubWorker:
             log.warning("delivery %s (%s): refused: %s", identifier, delivery.event, error)
             await asyncio.to_thread(self._finish, identifier, "refused", str(error))
         except (GithubAwayError, GithubRefusedError) as error:
-            away = error if isinstance(error, GithubAwayError) else GithubAwayError("", pause_s=60.0)
+            away = (
+                error
+                if isinstance(error, GithubAwayError)
+                else GithubAwayError("", pause_s=30 * self._settings.github_pause_s)
+            )
             await asyncio.to_thread(self._retry, identifier, delivery.tries, str(error), away)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             # A payload of another shape than GitHub documents: trying again changes nothing.
@@ -159,7 +163,7 @@ class GithubWorker:
                 log.error("delivery %s: given up: %s", identifier, error)
                 inbox.finish(session, identifier, state="failed", error=error)
                 return
-            pause_s = pause_after(tries - 1, away)
+            pause_s = pause_after(tries - 1, away, first_s=self._settings.github_pause_s)
             log.warning("delivery %s: %s; again in %.0f s", identifier, error, pause_s)
             inbox.retry(session, identifier, at=now() + timedelta(seconds=pause_s), error=error)
 

@@ -111,6 +111,7 @@ def make_gated(backends: Backends, github: FakeGithub, github_url: str, key: tup
                 "github_every_s": 0.03,
                 "github_progress_s": 0.05,
                 "github_timeout_s": 5.0,
+                "github_pause_s": 0.02,
                 "public_url": "https://kernelgate.example.org",
                 **changes,
             }

@@ -24,8 +24,10 @@ class GitRepo:
             self.git("read-tree", parents[0], env=index)
         for name, content in files.items():
             if content is None:
-                for path in self.git("ls-files", "--", name, env=index).splitlines():
-                    self.git("update-index", "--force-remove", path, env=index)
+                paths = self.git("ls-files", "--cached", env=index).splitlines()
+                gone = [path for path in paths if path == name or (name.endswith("/") and path.startswith(name))]
+                lines = "".join(f"0 {'0' * 40}\t{path}\n" for path in gone)
+                self.git("update-index", "--index-info", env=index, data=lines.encode())
                 continue
             data = content.encode() if isinstance(content, str) else content
             blob = self.git("hash-object", "-w", "--stdin", data=data)
