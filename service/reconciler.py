@@ -8,7 +8,7 @@ import threading
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import update
+from sqlalchemy import false, update
 from sqlmodel import Session, col, or_, select
 
 from contract.outcomes import Reason, State
@@ -17,6 +17,7 @@ from service.columns import now
 from service.database import Database
 from service.dispatch import Dispatcher, Wake, wake_of
 from service.models import Attempt, Evaluation
+from service.regressions.tracking import refresh_stale, stale_series
 from service.settings import Settings
 
 log = logging.getLogger(__name__)
@@ -29,10 +30,13 @@ class Reconciler:
         self._database = database
         self._dispatcher = dispatcher
         self._settings = settings
+        # Nobody could be heard before this moment: silence counts from here. None: rounds are called by hand.
+        self._listens_since: datetime | None = None
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="reconciler", daemon=True)
 
     def start(self) -> None:
+        self._listens_since = now()
         self._thread.start()
 
     def stop(self) -> None:
@@ -47,21 +51,34 @@ class Reconciler:
             except Exception:
                 # The database may be away for a while; the next round tries again.
                 log.exception("reconciling failed")
+                self._listens_since = now()
 
     def reconcile(self) -> None:
         """One round."""
         self._dispatcher.publish([*self._end_leases(), *self._due()])
+        self._refresh_series()
+
+    def _refresh_series(self) -> None:
+        """Histories into which a revision came that isn't their newest."""
+        with self._database.read() as session:
+            stale = stale_series(session, limit=_BATCH)
+        for series_id in stale:
+            with self._database.write() as session:
+                refresh_stale(session, series_id)
 
     def _end_leases(self) -> list[Wake]:
         moment = now()
-        stale = moment - timedelta(seconds=self._settings.heartbeat_timeout_s)
+        timeout = timedelta(seconds=self._settings.heartbeat_timeout_s)
+        # A service that was away must not take its own silence for the nodes'.
+        heard = self._listens_since is None or self._listens_since < moment - timeout
+        stale = col(Attempt.heartbeat_at) < moment - timeout if heard else false()
         ended: list[Wake] = []
         with self._database.read() as session:
             query = (
                 select(Evaluation.id)
                 .join(Attempt, col(Attempt.id) == col(Evaluation.attempt_id))
                 .where(Evaluation.state == State.LEASED)
-                .where(or_(col(Attempt.heartbeat_at) < stale, col(Attempt.deadline) < moment))
+                .where(or_(stale, col(Attempt.deadline) < moment))
             )
             candidates = session.exec(query.limit(_BATCH)).all()
         for evaluation_id in candidates:
