@@ -1,0 +1,24 @@
+"""One running product that the tests of this folder share; each finds it whole and idle."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.e2e.stack import Stack, until
+
+
+@pytest.fixture(scope="session")
+def _stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    stack = Stack(tmp_path_factory.mktemp("stack"))
+    stack.start()
+    yield stack
+    stack.stop()
+
+
+@pytest.fixture
+def stack(_stack: Stack) -> Iterator[Stack]:
+    _stack.mend()
+    yield _stack
+    until(_stack.idle, "the machine is as it was before")
