@@ -153,6 +153,7 @@ class _Run:
         if failure is not None and self.reached:
             failure = failure.model_copy(update={"message": f"{failure.message}\n{self.reached}"[-MAX_MESSAGE:]})
         environment = self.judged.environment or Environment(device=self._device())
+        logs = (f"sandbox: {sandbox.caps}", self.reached, self.log, self.judged.log)
         return Report(
             protocol_version=PROTOCOL_VERSION,
             device_class=job.device_class,
@@ -168,7 +169,7 @@ class _Run:
             environment=environment.model_copy(
                 update={"toolchain": {**environment.toolchain, **self.toolchain}, "sandbox": sandbox.isolates}
             ),
-            log="\n".join(filter(None, (self.reached, self.log, self.judged.log))).strip()[: MAX_LOG_BYTES // 4],
+            log="\n".join(filter(None, logs)).strip()[: MAX_LOG_BYTES // 4],
         )
 
     def _device(self) -> str:

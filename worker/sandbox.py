@@ -62,7 +62,8 @@ class Sandbox(Protocol):
         with `gpu`, the node's device, and nothing else."""
 
     def close(self) -> str:
-        """End what is left of the job and free what it held. Returns which caps were reached, for its log."""
+        """End what is left of the job and free what it held. Returns which caps were reached, for its log and for
+        the message of its failure."""
 
 
 class NoSandbox:
@@ -114,7 +115,7 @@ class Bubblewrap:
 
     @property
     def caps(self) -> str:
-        return f"cgroup v{self._cgroups.version}" if self._cgroups else "rlimits"
+        return f"bubblewrap, caps by {f'cgroup v{self._cgroups.version}' if self._cgroups else 'rlimits'}"
 
     def refuses(self, digests: Iterable[str]) -> str | None:
         del digests
@@ -178,7 +179,6 @@ def choose(settings: WorkerSettings) -> Sandbox:
     return made or NoSandbox(only=settings.trusted_bundles, why=why)
 
 
-@cache
 def _program() -> tuple[str | None, str]:
     """(bubblewrap, why there is none that will do)"""
     program = shutil.which("bwrap")

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from cli.doctor import card, compilers, host
+from cli.doctor import card, compilers, confinement, host
 from cli.doctor.findings import MEANING, Finding, Purpose
 from contract.base import Model
 
@@ -51,6 +51,7 @@ def _findings() -> Iterator[Finding]:
     yield compilers.triton()
     yield from card.card()
     yield host.sandbox()
+    yield from confinement.confinement()
     yield host.cgroup()
     yield host.postgresql()
     yield host.node()
