@@ -133,7 +133,7 @@ def _absolute_change(session: Session, series: Series, step: Step) -> float | No
         )
         .order_by(*series_order(), col(Measurement.evaluation_id))
     )
-    values = dict(session.execute(query).tuples().all())
+    values = {row.id: row.value for row in session.execute(query)}
     names = list(values)
     if step.first not in values:
         return None
