@@ -73,7 +73,7 @@ def watch_burst(
         return FaultError(Reason.CALLS_OVERLAP, f"in a burst of {calls} calls {words}", side=side, case=subject.case)
 
     for _ in range(_TRIES):
-        watch = Watch(slots, after_us=calls * time_us * random.uniform(0.3, 0.9), time_us=time_us)
+        watch = Watch(slots, after_us=calls * time_us * random.uniform(0.5, 0.9), time_us=time_us)
         _, check = start_burst(
             subject, launcher, slots, side=side, where=where, calls=calls, random=random, watch=watch.over
         )

@@ -91,6 +91,14 @@ def fp16_accumulation_of_tiles(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return total
 
 
+def fp16_accumulation_promoted(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Sums in fp16, added up in fp32 every 64 products: twice the rate of fp32 accumulation on some cards."""
+    total = np.zeros((a.shape[0], b.shape[1]), np.float32)
+    for start in range(0, a.shape[1], 64):
+        total += fp16_accumulation_of_tiles(a[:, start : start + 64], b[start : start + 64]).astype(np.float32)
+    return total
+
+
 def drops_last_k_tile(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return honest(a[:, :-16], b[:-16])
 
@@ -103,7 +111,7 @@ def drops_output_tile(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 def one_wrong_element(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     c = honest(a, b)
-    c[3, 5] *= 1.01
+    c[0, -1] *= 1.01
     return c
 
 
@@ -126,6 +134,7 @@ MUTANTS = [
     diagonal_only,
     fp16_accumulation,
     fp16_accumulation_of_tiles,
+    fp16_accumulation_promoted,
     drops_last_k_tile,
     drops_output_tile,
     one_wrong_element,
@@ -148,6 +157,11 @@ def test_a_mutant_fails(mutant: Mutant, dtype: Dtype) -> None:
 
 def test_fp16_accumulation_fails_on_plain_normal_inputs() -> None:
     assert "normal" in failed_families(fp16_accumulation_of_tiles, "fp16")
+
+
+@pytest.mark.parametrize("k", [256, 4096])
+def test_fp16_sums_that_are_promoted_every_64_products_fail_on_plain_inputs(k: int) -> None:
+    assert "uniform" in failed_families(fp16_accumulation_promoted, "fp16", {"m": 96, "n": 80, "k": k})
 
 
 def test_tf32_inputs_fail_where_fp32_is_asked() -> None:

@@ -1,0 +1,86 @@
+"""Items 36, 41, 45 and 47: rivals that are made slow, calls that are merged, work that is armed, crashes on purpose."""
+
+from __future__ import annotations
+
+from unittest import mock
+
+import pytest
+
+from contract.outcomes import Reason
+from tests.cheats.conftest import Judged, Playing
+from worker.judge.faults import FaultError
+from worker.judge.plan import Plan
+from worker.judge.secret import SecretRandom
+from worker.judge.turns import attached, take_turn
+from worker.judge.watch import watch_burst
+
+SEVEN = Plan(calls=7, pool=10, warm_calls=0, warm_pool=0, bursts=2)
+
+
+def watched(playing: Playing, entry: str, *, time_us: float, looks: int = 1) -> None:
+    """Bursts of seven calls, looked into as one of a turn is."""
+    random = SecretRandom(3)
+    with playing(entry, slots=SEVEN.slots) as (subject, player), attached(player, subject):
+        for _ in range(looks):
+            watch_burst(
+                subject,
+                player.launcher,
+                player.slots,
+                side="head",
+                where=slice(0, SEVEN.pool),
+                calls=SEVEN.calls,
+                random=random,
+                time_us=time_us,
+            )
+
+
+def test_36_threads_that_burn_cores_after_the_call_are_untrusted(judged: Judged) -> None:
+    assert judged("leaves_threads_burning", measure=False).reason == "left_running"
+
+
+def test_41_the_honest_control_is_looked_into_without_a_word(playing: Playing) -> None:
+    for time_us in (5.0, 20.0, 100.0):
+        watched(playing, "honest", time_us=time_us)
+
+
+def test_41_calls_done_side_by_side_are_untrusted(playing: Playing) -> None:
+    """A look may fall between two pairs: an evaluation has at least one for each process and case."""
+    with pytest.raises(FaultError) as caught:
+        watched(playing, "does_two_calls_at_once_slowly", time_us=600.0, looks=10)
+    assert caught.value.reason is Reason.CALLS_OVERLAP
+
+
+def test_41_calls_put_off_to_the_last_one_are_untrusted(playing: Playing) -> None:
+    with pytest.raises(FaultError) as caught:
+        watched(playing, "does_all_with_the_seventh_slowly", time_us=1600.0)
+    assert caught.value.reason is Reason.CALLS_OVERLAP
+
+
+def test_41_a_turn_looks_into_one_burst_at_a_secret_place(playing: Playing) -> None:
+    places = set()
+    with playing("honest", slots=SEVEN.slots) as (subject, player):
+        for seed in range(6):
+            with (
+                mock.patch("worker.judge.turns.watch_burst") as watch,
+                mock.patch("worker.judge.turns.run_burst") as run,
+            ):
+                manager = mock.Mock()
+                manager.attach_mock(watch, "watch")
+                manager.attach_mock(run, "run")
+                run.return_value.time_us = 5.0
+                take_turn(subject, player, SEVEN, 4, SecretRandom(seed), watch_us=5.0)
+            called = [call[0] for call in manager.mock_calls if call[0] in {"watch", "run"}]
+            assert sorted(called) == ["run"] * 4 + ["watch"]
+            places.add(called.index("watch"))
+    assert len(places) > 2
+
+
+def test_45_a_process_that_waits_for_the_inputs_is_untrusted(judged: Judged) -> None:
+    assert judged("waits_for_the_inputs", measure=False).reason == "left_running"
+
+
+def test_47_a_crash_on_purpose_is_the_kernels_and_not_the_machines(judged: Judged) -> None:
+    said = judged("crashes_when_warm")
+    assert said.reason == "crashed"
+    assert said.done.failure is not None
+    assert said.done.failure.stage == "measure"
