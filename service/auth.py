@@ -90,7 +90,7 @@ def csrf_of(cookie: str) -> str:
 
 def authenticate(session: Session, secret: str) -> Principal | None:
     token = session.get(Token, _identifier(secret))
-    return _principal(token) if token and matches(secret, token.secret_hash) else None
+    return _principal(token) if token and matches(secret, token.secret_hash) and is_live(token) else None
 
 
 def authenticate_cookie(session: Session, cookie: str) -> Principal | None:
@@ -98,7 +98,11 @@ def authenticate_cookie(session: Session, cookie: str) -> Principal | None:
     if row is None or not matches(cookie, row.secret_hash) or row.expires_at <= now():
         return None
     token = session.get(Token, row.token_id)
-    return _principal(token) if token else None
+    return _principal(token) if token and is_live(token) else None
+
+
+def is_live(token: Token) -> bool:
+    return token.expires_at is None or token.expires_at > now()
 
 
 def authenticate_code(session: Session, code: str) -> Principal | None:
@@ -108,7 +112,7 @@ def authenticate_code(session: Session, code: str) -> Principal | None:
         return None
     token = session.get(Token, row.token_id)
     spent = session.exec(delete(SignInCode).where(col(SignInCode.id) == row.id))
-    return _principal(token) if token and spent.rowcount == 1 else None
+    return _principal(token) if token and spent.rowcount == 1 and is_live(token) else None
 
 
 def _identifier(secret: str) -> str:

@@ -308,7 +308,8 @@ class Node(SQLModel, table=True):
 
 
 class Token(SQLModel, table=True):
-    """A bearer token: its digest, its scope, and what it is bound to (a project, a node)."""
+    """A bearer token: its digest, its scope, and what it is bound to (a project, a node). `expires_at`: only where it
+    was given out for a CI job."""
 
     id: str = id_field("tok")
     secret_hash: str = Field(max_length=64)
@@ -317,6 +318,7 @@ class Token(SQLModel, table=True):
     node: str | None = Field(default=None, max_length=63)
     note: str = Field(default="", max_length=200)
     created_at: datetime = time_field()
+    expires_at: datetime | None = optional_time_field()
 
 
 class BrowserSession(SQLModel, table=True):

@@ -130,7 +130,9 @@ class Github:
             status = int(error.status_code)
             pause_s = _asked(error)
             if status == httpx.codes.TOO_MANY_REQUESTS or pause_s is not None:
-                raise GithubAwayError(f"GitHub limits us: {error}", pause_s=60.0 if pause_s is None else pause_s) from error
+                raise GithubAwayError(
+                    f"GitHub limits us: {error}", pause_s=60.0 if pause_s is None else pause_s
+                ) from error
             raise GithubRefusedError(f"GitHub refused: {error}", status=status) from error
 
 

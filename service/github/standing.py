@@ -7,14 +7,15 @@ from datetime import timedelta
 from sqlmodel import Session, col, select
 
 from contract.api import EvaluationOut
-from contract.gate import Acceptance, GateSubject
+from contract.gate import Acceptance, Anchored, GateSubject
 from contract.outcomes import State
+from service.anchoring import anchored
 from service.columns import now
 from service.github import gates, queueing
 from service.github.conclusions import Standing
-from service.github.plans import Plan
+from service.github.plans import Plan, Target
 from service.github.tables import GithubAcceptance, GithubGate, GithubRepository
-from service.models import Evaluation, Node
+from service.models import Evaluation, Node, Revision
 from service.presenting import evaluation_outs
 from service.settings import Settings
 from service.states import ENDED
@@ -90,6 +91,7 @@ def _planned(
                 suite=target.suite,
                 evaluations=tuple(evaluations.get(place, ())),
                 acceptances=tuple(each for yes in yeses for each in _acceptances(yes)),
+                anchored=_anchored(session, target, evaluations.get(place, ())),
             )
         )
         accepted += [f"slower in {', '.join(yes.cases)}: accepted by {_who(yes)}" for yes in yeses]
@@ -102,6 +104,14 @@ def _planned(
         answer=judge(subjects) if plan.targets else None,
     )
     return standing, tuple(accepted)
+
+
+def _anchored(session: Session, target: Target, evaluations: Sequence[EvaluationOut]) -> tuple[Anchored, ...]:
+    if target.suite.policy.anchor is None or not evaluations:
+        return ()
+    head = session.get_one(Revision, evaluations[0].revision.id)
+    classes = [each.device_class for each in evaluations]
+    return anchored(session, suite=target.suite, head=head, device_classes=classes)
 
 
 def _who(yes: GithubAcceptance) -> str:

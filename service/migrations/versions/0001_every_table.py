@@ -75,6 +75,7 @@ def upgrade() -> None:
         sa.Column("node", sa.String(length=63), nullable=True),
         sa.Column("note", sa.String(length=200), nullable=False),
         sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("expires_at", sa.DateTime(timezone=True), nullable=True),
         sa.ForeignKeyConstraint(["project_id"], ["project.id"]),
         sa.PrimaryKeyConstraint("id"),
     )
