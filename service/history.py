@@ -13,9 +13,9 @@ from contract.api import Point
 from contract.api import Series as SeriesOut
 from contract.devices import DeviceClass
 from service.kernels import kernel_outs
-from service.lines import FAILED, Place, line_of
+from service.lines import FAILED, Place, among, line_of, values_of
 from service.metrics import BASELINE_PREFIX, OVER_BASELINE
-from service.models import Comparison, Evaluation, Kernel, Measurement, Project, Revision, Series
+from service.models import Comparison, Evaluation, Kernel, Project, Revision, Series
 from service.problems import ProblemError
 from service.thinning import thin
 
@@ -55,25 +55,25 @@ def series_out(
     found = series.get(metric)
     if found is None:
         _check_known(session, project, kernel, device_class=device_class, case_id=case_id, metric=metric)
+    values = {role: values_of(session, series[name].id if name in series else None) for role, name in wanted.items()}
     line = line_of(
         session,
         kernel,
         device_class=device_class,
+        values=values["value"],
         case_id=case_id,
-        series_id=found.id if found else None,
         before=before,
         after=after,
         mainline=mainline,
     )
     page = line[-limit:]
     shown = _thinned(page, points)
-    rows = _rows(session, [page[place] for place in shown])
-    ids = list(rows)
-    values = {role: _values(session, series[name].id, ids) if name in series else {} for role, name in wanted.items()}
+    ids = [page[place].evaluation for place in shown]
+    rows = _rows(session, ids)
     compared = _comparisons(session, case_id, ids)
     made = tuple(
-        _point(rows[page[place].evaluation], place=place, values=values, compared=compared.get(page[place].evaluation))
-        for place in shown
+        _point(rows[evaluation], place=place, values=values, compared=compared.get(evaluation))
+        for place, evaluation in zip(shown, ids, strict=True)
     )
     baseline, baseline_value = _baseline(made, metric=metric, beside=values["baseline"], compared=compared)
     return SeriesOut(
@@ -152,18 +152,6 @@ def _point(row: Any, *, place: int, values: Mapping[str, Mapping[str, Any]], com
     )
 
 
-def _values(session: Session, series_id: str, evaluation_ids: Sequence[str]) -> dict[str, Any]:
-    """evaluation -> (value, low, high), of those that a history may draw."""
-    query = sa.select(
-        col(Measurement.evaluation_id), col(Measurement.value), col(Measurement.low), col(Measurement.high)
-    ).where(
-        col(Measurement.series_id) == series_id,
-        col(Measurement.trusted).is_(True),
-        col(Measurement.evaluation_id).in_(evaluation_ids),
-    )
-    return {row.evaluation_id: row for row in session.execute(query)}
-
-
 def _comparisons(session: Session, case_id: str, evaluation_ids: Sequence[str]) -> dict[str, Any]:
     """evaluation -> verdict, ratio and its interval, baseline; without the pairs, which can be a megabyte."""
     query = sa.select(
@@ -173,13 +161,12 @@ def _comparisons(session: Session, case_id: str, evaluation_ids: Sequence[str]) 
         col(Comparison.low),
         col(Comparison.high),
         col(Comparison.baseline),
-    ).where(col(Comparison.case) == case_id, col(Comparison.evaluation_id).in_(evaluation_ids))
-    return {row.evaluation_id: row for row in session.execute(query)}
+    ).where(col(Comparison.case) == case_id, among(session, col(Comparison.evaluation_id), evaluation_ids))
+    return {row.evaluation_id: row for row in session.connection().execute(query)}
 
 
-def _rows(session: Session, places: Sequence[Place]) -> dict[str, Any]:
-    """evaluation -> what a point says of its revision. The values are fetched in queries of their own: one join of
-    everything takes seconds when PostgreSQL's statistics are older than the rows."""
+def _rows(session: Session, evaluation_ids: Sequence[str]) -> dict[str, Any]:
+    """evaluation -> what a point says of its revision."""
     base = aliased(Revision)
     columns: list[Any] = [
         col(Revision.id).label("revision"),
@@ -198,9 +185,9 @@ def _rows(session: Session, places: Sequence[Place]) -> dict[str, Any]:
         .select_from(Evaluation)
         .join(Revision, col(Revision.id) == col(Evaluation.revision_id))
         .outerjoin(base, col(base.id) == col(Evaluation.base_id))
-        .where(col(Evaluation.id).in_([place.evaluation for place in places]))
+        .where(among(session, col(Evaluation.id), evaluation_ids))
     )
-    return {row.evaluation: row for row in session.execute(query)}
+    return {row.evaluation: row for row in session.connection().execute(query)}
 
 
 def _check_known(

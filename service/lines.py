@@ -1,15 +1,19 @@
 """The line of a chart before anything is known of its points but their order, value, outcome and verdict.
 
 Four queries that read indices alone, merged here: a join of the same takes several times as long on either database,
-and seconds when PostgreSQL's statistics are older than the rows.
+and seconds when PostgreSQL's statistics are older than the rows. They go to the connection itself, as the ORM's rows
+cost more than the queries.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+import json
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol
 
 import sqlalchemy as sa
-from sqlmodel import Session, col, select
+from sqlalchemy.dialects import postgresql
+from sqlmodel import Session, SQLModel, select
 
 from contract.devices import DeviceClass
 from contract.outcomes import Outcome, State, Verdict
@@ -22,6 +26,18 @@ WITHOUT_VALUE = frozenset({Outcome.INCORRECT, Outcome.BUILD_FAILED, Outcome.UNTR
 FAILED = frozenset({Outcome.INCORRECT, Outcome.BUILD_FAILED, Outcome.UNTRUSTED})
 _TELLING = (*sorted(WITHOUT_VALUE), Outcome.PASSED, Outcome.SLOWER, Outcome.INCONCLUSIVE)
 _MARKS = (Verdict.FASTER, Verdict.SLOWER)
+
+_REVISION, _EVALUATION, _MEASUREMENT, _COMPARISON = (
+    SQLModel.metadata.tables[str(model.__tablename__)].c for model in (Revision, Evaluation, Measurement, Comparison)
+)
+
+
+class Measured(Protocol):
+    """A row with a value and its interval."""
+
+    value: float
+    low: float | None
+    high: float | None
 
 
 class Place(NamedTuple):
@@ -40,43 +56,69 @@ def line_of(
     kernel: Kernel,
     *,
     device_class: DeviceClass,
-    case_id: str | None,
-    series_id: str | None,
+    values: dict[str, Measured],
+    case_id: str | None = None,
     before: str | None = None,
     after: str | None = None,
     mainline: bool = False,
 ) -> list[Place]:
-    """All places, oldest first. `before`, `after`: only those on that side of the revision, which must exist."""
-    order = sa.select(col(Revision.id), col(Revision.mainline)).where(col(Revision.kernel_id) == kernel.id)
+    """All places, oldest first. `values`: of the series, by evaluation (`values_of`). `case_id`: with verdicts of that
+    case. `before`, `after`: only those on that side of the revision, which must exist."""
+    order = sa.select(_REVISION.id, _REVISION.mainline).where(_REVISION.kernel_id == kernel.id)
     if mainline:
-        order = order.where(col(Revision.mainline).is_(True))
+        order = order.where(_REVISION.mainline.is_(True))
     if before is not None:
         order = order.where(sa.tuple_(*series_order()) < _key(session, kernel, before, field="before"))
     if after is not None:
         order = order.where(sa.tuple_(*series_order()) > _key(session, kernel, after, field="after"))
     newest = _newest_evaluations(session, kernel, device_class)
-    values = _values(session, series_id) if series_id else {}
     verdicts = _verdicts(session, kernel, device_class, case_id) if case_id else {}
     places: list[Place] = []
-    for revision, is_mainline in session.execute(order.order_by(*series_order())):
-        evaluation, outcome = newest.get(revision, ("", ""))
-        value = values.get(evaluation)
-        if value is not None or outcome in WITHOUT_VALUE:
+    for revision, is_mainline in _fetch(session, order.order_by(*series_order())):
+        found = newest.get(revision)
+        if found is None:
+            continue
+        evaluation, outcome = found
+        measured = values.get(evaluation)
+        if measured is not None or outcome in WITHOUT_VALUE:
+            value = measured.value if measured is not None else None
             places.append(Place(revision, evaluation, is_mainline, outcome, value, verdicts.get(evaluation)))
     return places
 
 
+def values_of(session: Session, series_id: str | None) -> dict[str, Measured]:
+    """evaluation -> what a history may draw of it, of the whole series."""
+    if series_id is None:
+        return {}
+    query = sa.select(_MEASUREMENT.evaluation_id, _MEASUREMENT.value, _MEASUREMENT.low, _MEASUREMENT.high).where(
+        _MEASUREMENT.series_id == series_id, _MEASUREMENT.trusted.is_(True)
+    )
+    return {row[0]: row for row in _fetch(session, query)}
+
+
+def among(session: Session, column: Any, ids: Sequence[str]) -> Any:
+    """`column` IN ids, as one parameter: a thousand of them take longer to write down than to find."""
+    if session.connection().dialect.name == "postgresql":
+        return column == sa.any_(sa.literal(list(ids), postgresql.ARRAY(sa.String)))
+    each = sa.func.json_each(json.dumps(list(ids))).table_valued("value")
+    return column.in_(sa.select(each.c.value))
+
+
+def _fetch(session: Session, query: sa.Select[Any]) -> Sequence[Any]:
+    return session.connection().execute(query).all()
+
+
 def _newest_evaluations(session: Session, kernel: Kernel, device_class: DeviceClass) -> dict[str, tuple[str, str]]:
     """revision -> (id, outcome) of what it stands for itself by: one that measured before one that only compiled."""
-    query = sa.select(col(Evaluation.revision_id), col(Evaluation.id), col(Evaluation.outcome)).where(
-        col(Evaluation.kernel_id) == kernel.id,
-        col(Evaluation.device_class) == device_class,
-        col(Evaluation.state) == State.FINISHED,
-        col(Evaluation.outcome).in_(_TELLING),
+    query = sa.select(_EVALUATION.revision_id, _EVALUATION.id, _EVALUATION.outcome).where(
+        _EVALUATION.kernel_id == kernel.id,
+        _EVALUATION.device_class == device_class,
+        _EVALUATION.state == State.FINISHED,
+        _EVALUATION.outcome.in_(_TELLING),
     )
     newest: dict[str, tuple[str, str]] = {}
     built: dict[str, tuple[str, str]] = {}
-    for revision, evaluation, outcome in session.execute(query):
+    for revision, evaluation, outcome in _fetch(session, query):
         group = built if outcome == Outcome.BUILT else newest
         known = group.get(revision)
         if known is None or known[0] < evaluation:
@@ -84,25 +126,18 @@ def _newest_evaluations(session: Session, kernel: Kernel, device_class: DeviceCl
     return {**built, **newest}
 
 
-def _values(session: Session, series_id: str) -> dict[str, float]:
-    query = sa.select(col(Measurement.evaluation_id), col(Measurement.value)).where(
-        col(Measurement.series_id) == series_id, col(Measurement.trusted).is_(True)
-    )
-    return {row[0]: row[1] for row in session.execute(query)}
-
-
 def _verdicts(session: Session, kernel: Kernel, device_class: DeviceClass, case_id: str) -> dict[str, str]:
     query = (
-        sa.select(col(Comparison.evaluation_id), col(Comparison.verdict))
-        .join(Evaluation, col(Evaluation.id) == col(Comparison.evaluation_id))
+        sa.select(_COMPARISON.evaluation_id, _COMPARISON.verdict)
+        .join_from(Evaluation, Comparison, _EVALUATION.id == _COMPARISON.evaluation_id)
         .where(
-            col(Evaluation.kernel_id) == kernel.id,
-            col(Evaluation.device_class) == device_class,
-            col(Comparison.case) == case_id,
-            col(Comparison.verdict).in_(_MARKS),
+            _EVALUATION.kernel_id == kernel.id,
+            _EVALUATION.device_class == device_class,
+            _COMPARISON.case == case_id,
+            _COMPARISON.verdict.in_(_MARKS),
         )
     )
-    return {row[0]: row[1] for row in session.execute(query)}
+    return {row[0]: row[1] for row in _fetch(session, query)}
 
 
 def _key(session: Session, kernel: Kernel, revision_id: str, *, field: str) -> Any:

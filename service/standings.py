@@ -14,7 +14,7 @@ from contract.outcomes import Outcome, Verdict
 from contract.suite import Case
 from contract.views import Standing
 from service.ids import new_id
-from service.lines import FAILED, Place, line_of
+from service.lines import FAILED, Place, line_of, values_of
 from service.metrics import BASELINE_PREFIX, OVER_BASELINE, THROUGHPUT
 from service.models import CheckResult, Comparison, Evaluation, Kernel, Measurement, Revision, Series, Suite
 from service.models import Standing as StandingRow
@@ -65,9 +65,8 @@ def refresh_all_standings(session: Session, kernel: Kernel) -> None:
 
 
 def _standing(session: Session, kernel: Kernel, device_class: DeviceClass) -> Standing | None:
-    everything = line_of(session, kernel, device_class=device_class, case_id=None, series_id=None, mainline=True)
     headline = _headline(session, kernel, device_class)
-    line = headline.line if headline else everything
+    line = headline.line if headline else line_of(session, kernel, device_class=device_class, values={}, mainline=True)
     if not line:
         return None
     newest = line[-1]
@@ -127,14 +126,7 @@ def _headline(session: Session, kernel: Kernel, device_class: DeviceClass) -> _H
     cases = dict.fromkeys([*listed, *(row.case for row in judged)])
     order = {case: place for place, case in enumerate(cases)}
     for series in sorted(judged, key=lambda row: (order[row.case], _HEADLINES.index(row.metric))):
-        line = line_of(
-            session,
-            kernel,
-            device_class=device_class,
-            case_id=None,
-            series_id=series.id,
-            mainline=True,
-        )
+        line = line_of(session, kernel, device_class=device_class, values=values_of(session, series.id), mainline=True)
         if any(place.value is not None for place in line):
             return _Headline(series=series, line=line)
     return None
