@@ -65,6 +65,9 @@ class Client:
     def put(self, path: str, answer: type[_T], body: BaseModel) -> _T:
         return self._parse(self.send("PUT", path, body=body), answer)
 
+    def patch(self, path: str, answer: type[_T], body: BaseModel) -> _T:
+        return self._parse(self.send("PATCH", path, body=body), answer)
+
     def delete(self, path: str) -> None:
         self.send("DELETE", path)
 
