@@ -167,8 +167,10 @@ class Bubblewrap:
 _NAMESPACES = (
     *("--unshare-user", "--disable-userns", "--uid", _NOBODY, "--gid", _NOBODY),
     *("--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try"),
-    *("--hostname", "sandbox", "--new-session", "--die-with-parent"),
+    *("--hostname", "sandbox", "--die-with-parent"),
 )
+# No --new-session: nanny and judge give each command a session of its own, without a terminal. In another session yet
+# the scheduler would have a launcher wait for milliseconds before it stands still (its autogroups).
 
 
 def choose(settings: WorkerSettings) -> Sandbox:
@@ -211,7 +213,9 @@ def _complaint(sandbox: Bubblewrap) -> str | None:
     """What an empty program ends with: a kernel that forbids namespaces shows only when asked for one."""
     argv = [*sandbox.prefix(readable=(), writable=(), gpu=False), sys.executable, "-I", "-S", "-c", ""]
     try:
-        done = subprocess.run(argv, capture_output=True, text=True, timeout=TRIAL_LIMIT_S, check=False)
+        done = subprocess.run(
+            argv, capture_output=True, text=True, timeout=TRIAL_LIMIT_S, check=False, start_new_session=True
+        )
     except (OSError, subprocess.SubprocessError) as error:
         return str(error)[:300]
     finally:

@@ -11,6 +11,10 @@ from cli.commands.options import AsJson, Folder, OneClass
 from contract.devices import DeviceClass
 
 NodeClass = Annotated[DeviceClass, typer.Option("--device-class", help="The class of this machine's worker.")]
+NoSandbox = Annotated[
+    bool,
+    typer.Option("--no-sandbox", help="Run code with your rights, for code of your own: every result says so."),
+]
 db_app = typer.Typer(help="The database: DATABASE_URL, else the one in the home folder.", no_args_is_help=True)
 
 
@@ -31,6 +35,7 @@ def up(
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     device_class: NodeClass = DeviceClass.CPU,
     worker: Annotated[bool, typer.Option("--worker/--no-worker", help="With one worker of that class.")] = True,
+    no_sandbox: NoSandbox = False,
 ) -> None:
     """Run everything here: database, Redis, service and a worker, until stopped."""
     from functools import partial  # noqa: PLC0415
@@ -38,6 +43,7 @@ def up(
     from cli.local.home import find_home  # noqa: PLC0415
     from cli.local.up import run_up  # noqa: PLC0415
 
+    _switch(no_sandbox)
     node = device_class if worker else None
     run_up(find_home(), host=host, port=port, node=node, say=partial(print, flush=True))
 
@@ -74,6 +80,7 @@ def run(
     verify: Annotated[bool, typer.Option("--verify", help="On the suite's verify cases too.")] = False,
     csv: Annotated[bool, typer.Option("--csv", help="Print the measurements as CSV.")] = False,
     device_class: OneClass = None,
+    no_sandbox: NoSandbox = False,
     as_json: AsJson = False,
 ) -> None:
     """Build, verify and measure a revision here and now, without a service."""
@@ -85,6 +92,7 @@ def run(
     from cli.show.outcomes import exit_code  # noqa: PLC0415
     from cli.show.output import print_json  # noqa: PLC0415
 
+    _switch(no_sandbox)
     if csv and as_json:
         raise CliError("--csv and --json: choose one")
     head = read_folder(path)
@@ -107,11 +115,20 @@ def run(
         raise typer.Exit(code)
 
 
-def worker(context: typer.Context) -> None:
+def worker(context: typer.Context, *, no_sandbox: NoSandbox = False) -> None:
     """Take evaluations from the queues of this node's class (settings: KERNELGATE_…); what follows goes to Celery."""
     from cli.local.worker import become_worker  # noqa: PLC0415
 
+    _switch(no_sandbox)
     become_worker(tuple(context.args))
+
+
+def _switch(no_sandbox: bool) -> None:
+    """For this process and those that it starts."""
+    import os  # noqa: PLC0415
+
+    if no_sandbox:
+        os.environ["KERNELGATE_SANDBOX"] = "off"
 
 
 @db_app.command("upgrade")

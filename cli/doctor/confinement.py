@@ -69,6 +69,7 @@ def attempt(goal: str, sandbox: Sandbox, known: dict[str, Any], *, folder: Path)
             timeout=LIMIT_S,
             check=False,
             cwd=writable,
+            start_new_session=True,
             env={"PATH": os.defpath},
         )
     except subprocess.TimeoutExpired:

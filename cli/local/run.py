@@ -35,6 +35,7 @@ def run_here(
 ) -> tuple[EvaluationOut, Suite]:
     """Evaluate `head` now. Returns the evaluation and the suite that judged it: the folder's, with `cases` alone."""
     from worker.pipeline import evaluate  # noqa: PLC0415
+    from worker.sandbox import NoSandbox, choose  # noqa: PLC0415
     from worker.settings import WorkerSettings  # noqa: PLC0415
 
     if head.suite is None:
@@ -50,12 +51,24 @@ def run_here(
     elif wanted is DeviceClass.CPU and head.manifest.language != "cpp":
         out.print("there is no card here: it is compiled for its architectures and not measured", style="yellow")
     settings = WorkerSettings(device_class=DeviceClass.CPU if build_only else wanted)
+    sandbox = choose(settings)
+    if not sandbox.isolates:
+        # A folder of one's own, on one's own machine.
+        out.print(f"{sandbox.problem or 'the sandbox is off'}: it runs with your rights", style="yellow")
+        sandbox = NoSandbox()
     job = _job(head, base, suite, wanted, build_only=build_only)
     bundles = {folder.digest: folder.files for folder in (head, base) if folder}
     started = datetime.now(UTC)
     show = _Shown(out)
     with show:
-        report = evaluate(job, bundles, settings=settings, on_progress=show.progress, cancelled=lambda: False)
+        report = evaluate(
+            job,
+            bundles,
+            settings=settings,
+            on_progress=show.progress,
+            cancelled=lambda: False,
+            sandbox=sandbox,
+        )
     return evaluation_of(job, report, node=settings.node_name, started_at=started), suite
 
 

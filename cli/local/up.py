@@ -23,6 +23,7 @@ from cli.local.child import Child, adopt_orphans, end_descendants, reap_orphans,
 from cli.local.database import known_token, make_token, upgrade_schema
 from cli.local.home import Home, Running
 from cli.local.toolchains import build_only_classes
+from cli.local.trust import sandbox_variables
 from contract.api import Scope, TokenIn
 from contract.devices import DeviceClass
 from contract.views import SignInCode
@@ -65,7 +66,7 @@ def run_up(home: Home, *, host: str, port: int | None, node: DeviceClass | None,
         children: list[Child] = []
         try:
             with stop.on_signals():
-                _start(home, address, children, node)
+                _start(home, address, children, node, say)
                 home.say_running(Running(url=address.url, pid=os.getpid()))
                 _greet(home, address, say)
                 _supervise(children, stop, say)
@@ -80,7 +81,7 @@ def run_up(home: Home, *, host: str, port: int | None, node: DeviceClass | None,
         say("stopped")
 
 
-def _start(home: Home, address: Address, children: list[Child], node: DeviceClass | None) -> None:
+def _start(home: Home, address: Address, children: list[Child], node: DeviceClass | None, say: Say) -> None:
     environment = dict(os.environ)
     if environment["REDIS_URL"] == redis.redis_url(redis.socket_path(home)):
         children.append(redis.redis_child(home, environment))
@@ -90,6 +91,7 @@ def _start(home: Home, address: Address, children: list[Child], node: DeviceClas
     children.append(_service_child(home, address, environment))
     _start_child(children[-1], lambda: _ready(address))
     if node is not None:
+        environment |= sandbox_variables(host=address.host, node=node, say=say)
         children.append(_worker_child(home, address, environment, node))
         children[-1].start()
 

@@ -25,7 +25,7 @@ from pydantic import ValidationError
 
 from contract.base import Model
 from contract.outcomes import Reason
-from worker.launch.family import adopted, descendants, live_threads, stopped
+from worker.launch.family import adopted, children, descendants, live_threads, stopped
 from worker.protocol import Detach, Go, LauncherReply
 
 MAX_REPLY_BYTES = 1 << 16
@@ -100,6 +100,7 @@ class Launcher:
         self._freezes, self._frozen = freezes, False
         self._watched = freezes and not trusted
         self._own: set[int] = set()
+        self._within: int | None = None  # in a sandbox, its first process: everything else there is below it
         self._own_threads = 0
         self._asked = 0
         self._alive = True
@@ -129,6 +130,7 @@ class Launcher:
             self._exchange(Detach(), limit_s, None)  # no code of the submission is loaded yet
             self._own = {self.pid, *descendants(self.pid)}
             self._own_threads = sum(map(live_threads, self._own))
+            self._within = next((pid for pid in children(self.pid) if children(pid)), None)
         reply, elapsed_us = self._exchange(command, limit_s, pause)
         if self._watched:
             self._check_alone()
@@ -178,7 +180,7 @@ class Launcher:
         self._frozen = True
         deadline = time.perf_counter() + _STOP_LIMIT_S
         self._signal(signal.SIGSTOP)
-        while moving := [pid for pid in (self.pid, *descendants(self.pid)) if not stopped(pid)]:
+        while moving := [pid for pid in self._family() if not stopped(pid)]:
             for pid in moving:  # a process that was just being made, perhaps
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGSTOP)
@@ -194,10 +196,14 @@ class Launcher:
     def _signal(self, number: signal.Signals) -> None:
         """To its process group, and to what has left the group."""
         with contextlib.suppress(ProcessLookupError):
-            os.killpg(self._process.pid, number)
-        for pid in descendants(self._process.pid):
+            os.killpg(self.pid, number)
+        for pid in descendants(self._within or self.pid):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, number)
+
+    def _family(self) -> list[int]:
+        """Where a submission's code may run. Looked at within the time of a burst, so without bubblewrap's own."""
+        return descendants(self._within) if self._within else [self.pid, *descendants(self.pid)]
 
     def close(self) -> None:
         """End the process and everything it started."""

@@ -81,6 +81,9 @@ def privileges(known: Known) -> Iterator[str]:
         yield f"has capabilities {status['CapEff']}"
     if status["NoNewPrivs"] != "1":
         yield "may gain privileges by set-uid programs"
+    with contextlib.suppress(OSError):
+        os.close(os.open("/dev/tty", os.O_RDWR))
+        yield "has a terminal, and may type there"
     if os.getuid() == 0:
         yield "is root"
     libc = ctypes.CDLL(None)
