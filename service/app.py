@@ -33,6 +33,7 @@ from service.api.state import PROBLEMS, Services
 from service.auth import BEARER
 from service.database import Database, upgrade
 from service.dispatch import CeleryPublisher, Dispatcher, Publisher
+from service.github.oidc import Keys
 from service.github.worker import GithubWorker
 from service.limits import BodyLimit
 from service.reconciler import Reconciler
@@ -53,6 +54,7 @@ _ROUTERS = (
     events,
     evaluations,
     gate,
+    github,
     worker,
     nodes,
     tokens,
@@ -78,6 +80,7 @@ def create_app(settings: Settings | None = None, *, publisher: Publisher | None 
     app.state.settings = settings
     app.state.database = database
     app.state.services = services
+    app.state.job_keys = Keys(settings)
     app.add_middleware(BodyLimit, limit=settings.max_request_bytes)
     app.add_middleware(GZipMiddleware, minimum_size=4096, compresslevel=3)
     app.add_middleware(SecurityHeaders)
@@ -87,10 +90,10 @@ def create_app(settings: Settings | None = None, *, publisher: Publisher | None 
         api.include_router(module.router, responses=PROBLEMS)
     app.include_router(api)
     app.include_router(health.router)
+    app.include_router(github.webhooks, responses=PROBLEMS)
     app.include_router(badges.router, dependencies=[BEARER], responses=PROBLEMS)
     # The last: its pages are whatever path nobody else has.
     web.install(app, folder=web.folder_of(settings))
-    app.include_router(github.router, responses=PROBLEMS)
     return app
 
 

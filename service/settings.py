@@ -4,8 +4,33 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Literal, Self
 
-from pydantic import Field, SecretStr, model_validator
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from contract.names import ProjectSlug
+
+
+class OidcRule(BaseModel):
+    """A GitHub Actions job that may submit without a stored secret: all of its claims must fit.
+
+    `workflow`: the file in .github/workflows; `refs`: patterns, `*` stands for anything.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    repository: str
+    project: ProjectSlug
+    workflow: str
+    events: tuple[str, ...] = ("merge_group", "pull_request", "push")
+    refs: tuple[str, ...] = ("refs/heads/*", "refs/pull/*/merge")
+
+    @field_validator("events")
+    @classmethod
+    def _no_event_that_lends_rights_to_forks(cls, events: tuple[str, ...]) -> tuple[str, ...]:
+        for event in events:
+            if event in {"pull_request_target", "workflow_run", "issue_comment"}:
+                raise ValueError(f"{event} runs with the repository's rights on what a fork may have written")
+        return events
 
 
 class Settings(BaseSettings):
@@ -59,6 +84,11 @@ class Settings(BaseSettings):
     github_pause_s: float = Field(default=2.0, gt=0, description="before the second try; doubles up to 15 min")
     github_retry_for_s: float = Field(default=86400.0, gt=0, description="how long GitHub may refuse before we stop")
     github_node_wait_s: float = Field(default=1800.0, gt=0, description="how long a check waits for a healthy node")
+
+    github_oidc_issuer: str = "https://token.actions.githubusercontent.com"
+    github_oidc_audience: str | None = Field(default=None, description="what jobs ask their tokens for; None is off")
+    github_oidc_allow: tuple[OidcRule, ...] = ()
+    github_job_token_s: float = Field(default=3600.0, gt=0, description="how long a job's token lasts")
 
     @property
     def github_on(self) -> bool:

@@ -1,13 +1,18 @@
-from fastapi import APIRouter, Request, status
+from typing import Annotated, cast
+
+from fastapi import APIRouter, Body, Request, status
 from starlette.concurrency import run_in_threadpool
 
 from contract.base import Model
+from contract.github import JobTokenIn, JobTokenOut
 from service.api.state import Services, ServicesDep
-from service.github import inbox
+from service.github import inbox, oidc
 from service.github.inbox import Incoming
 from service.problems import ProblemError
 
 router = APIRouter(tags=["github"])
+webhooks = APIRouter(tags=["github"])
+_JOB_TOKEN = {"token": "eyJhbGciOiJSUzI1NiIs…"}
 
 
 class Acknowledged(Model):
@@ -16,7 +21,7 @@ class Acknowledged(Model):
     kept: bool
 
 
-@router.post("/webhooks/github", status_code=status.HTTP_202_ACCEPTED)
+@webhooks.post("/webhooks/github", status_code=status.HTTP_202_ACCEPTED)
 async def receive_delivery(request: Request, services: ServicesDep) -> Acknowledged:
     """A delivery of the GitHub App. It is kept and acknowledged at once, and worked off after that."""
     secret = services.settings.github_webhook_secret
@@ -31,3 +36,23 @@ async def receive_delivery(request: Request, services: ServicesDep) -> Acknowled
 def _keep(services: Services, incoming: Incoming) -> bool:
     with services.database.write() as session:
         return inbox.keep(session, incoming)
+
+
+@router.post("/github/job-tokens", status_code=status.HTTP_201_CREATED)
+def create_job_token(
+    wanted: Annotated[JobTokenIn, Body(examples=[_JOB_TOKEN])], request: Request, services: ServicesDep
+) -> JobTokenOut:
+    """A GitHub Actions job's own token (OIDC) for a short-lived one of scope submit. The job's repository, ref, event
+    and workflow must fit one of the service's rules."""
+    settings = services.settings
+    if settings.github_oidc_audience is None:
+        raise ProblemError(404, "oidc-off", "no audience is set: jobs need a stored token here")
+    keys = cast("oidc.Keys", request.app.state.job_keys)
+    claims = oidc.read_claims(wanted.token, keys=keys, settings=settings)
+    rule = oidc.rule_for(claims, settings.github_oidc_allow)
+    with services.database.write() as session:
+        token, secret = oidc.exchange(session, claims=claims, rule=rule, settings=settings)
+        expires_at = token.expires_at
+    if expires_at is None:
+        raise LookupError("a job's token without an end")
+    return JobTokenOut(token=secret, project=rule.project, expires_at=expires_at)

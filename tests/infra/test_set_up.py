@@ -50,13 +50,13 @@ LOGGED = 'echo "$(basename "$0") $*" >> "$LOG"'
 
 
 def test_nothing_is_installed_where_nothing_is_missing(path):
-    found = path(gxx="", bwrap="", initdb="", apt_get=LOGGED)
+    found = path(gxx="", bwrap="", chromium="", npm="", initdb="", apt_get=LOGGED)
     assert _run("system-packages", found).returncode == 0
     assert _log(found) == ""
 
 
 def test_without_root_it_names_the_one_command_and_stops(path):
-    found = path(gxx="", initdb="", id="echo 1000", sudo="exit 1", apt_get=LOGGED)
+    found = path(gxx="", chromium="", npm="", initdb="", id="echo 1000", sudo="exit 1", apt_get=LOGGED)
     done = _run("system-packages", found)
     assert done.returncode == 1
     assert "sudo apt-get install -y --no-install-recommends bubblewrap" in done.stderr
@@ -64,7 +64,7 @@ def test_without_root_it_names_the_one_command_and_stops(path):
 
 
 def test_as_root_it_says_what_it_installs_and_then_does(path):
-    found = path(gxx="", initdb="", id="echo 0", apt_get=LOGGED, **_real("basename", "env"))
+    found = path(gxx="", chromium="", npm="", initdb="", id="echo 0", apt_get=LOGGED, **_real("basename", "env"))
     done = _run("system-packages", found)
     assert done.returncode == 0, done.stderr
     assert "running: apt-get install -y --no-install-recommends bubblewrap" in done.stdout
@@ -75,7 +75,7 @@ def test_as_root_it_says_what_it_installs_and_then_does(path):
 
 
 def test_another_distribution_is_told_what_is_needed(path):
-    done = _run("system-packages", path(gxx="", initdb=""))
+    done = _run("system-packages", path(gxx="", chromium="", npm="", initdb=""))
     assert done.returncode == 1
     assert "bubblewrap" in done.stderr
 
