@@ -9,14 +9,13 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from contract.bundle import Files
 from contract.devices import DeviceClass
-from contract.job import PROTOCOL_VERSION, Job, Progress, RevisionRef
+from contract.job import PROTOCOL_VERSION, Job, Progress
 from contract.outcomes import Reason, Stage
 from contract.report import (
     MAX_LOG_BYTES,
@@ -31,7 +30,8 @@ from contract.report import (
 )
 from contract.statics import FunctionStatics
 from worker import node
-from worker.building import BuiltSide, build_side, digest_of, manifest_of
+from worker.building import BuiltSide, digest_of
+from worker.builds import Builds
 from worker.cache import Cache
 from worker.failure import Failed
 from worker.interpreting import interpret
@@ -43,14 +43,13 @@ from worker.room import Room, open_room
 from worker.sandbox import Sandbox, choose
 from worker.settings import WorkerSettings
 from worker.statics import statics_of
-from worker.targets import Target, left_out, targets_of
+from worker.targets import Target, left_out
 
 __all__ = ["Cancelled", "evaluate"]
 
 # The report must be on its way before the lease ends.
 _REPORT_MARGIN_S = 30.0
 _MAX_STATICS = 256
-_COMPILERS = 2  # at once: a laptop's cores, and a node has other work
 
 
 def evaluate(
@@ -121,12 +120,13 @@ class _Run:
     def whole(self, bundles: dict[str, Files], room: Room) -> None:
         job, settings = self.job, self.settings
         cache = Cache(settings.cache_dir, max_bytes=settings.cache_bytes)
-        targets = targets_of(manifest_of(job.revision, bundles[job.revision.digest]), job)
+        builds = Builds(job=job, bundles=bundles, room=room, cache=cache, settings=settings, stopping=self._stopping)
+        targets = builds.targets()
         if job.build_only or not targets[0].at_hand:
-            self._only_build(targets, bundles, room, cache)
+            self._only_build(targets, builds, room)
             return
         with self._timed(Stage.BUILD) as stage:
-            head, base = self._build(bundles, room, cache)
+            head, base = builds.both()
             stage.cached = head.cached and (base is None or base.cached)
         self.toolchain, self.log = head.built.toolchain, head.built.log
         self._check_refusals(head, base)
@@ -177,12 +177,12 @@ class _Run:
         on_cpu = self.job.build_only or self.job.device_class == DeviceClass.CPU
         return node.cpu_model() if on_cpu else str(self.job.device_class)
 
-    def _only_build(self, targets: tuple[Target, ...], bundles: dict[str, Files], room: Room, cache: Cache) -> None:
+    def _only_build(self, targets: tuple[Target, ...], builds: Builds, room: Room) -> None:
         """For devices that are not here; Triton is verified all the same, by its interpreter."""
         job = self.job
         self.built_only = True
         with self._timed(Stage.BUILD) as stage:
-            sides = self._build_each(targets, bundles[job.revision.digest], room, cache)
+            sides = builds.each(targets)
             stage.cached = all(side.cached for side in sides)
         head = sides[0]
         self.toolchain = head.built.toolchain
@@ -202,49 +202,6 @@ class _Run:
             )
             self.failure = self.judged.failure
         self.left_out = left_out(head.manifest, job, unverified=unverified)
-
-    def _build_each(self, targets: tuple[Target, ...], files: Files, room: Room, cache: Cache) -> tuple[BuiltSide, ...]:
-        job = self.job
-
-        def built(target: Target) -> BuiltSide:
-            try:
-                return build_side(
-                    job.revision,
-                    files,
-                    target=target,
-                    suite=job.suite,
-                    room=room,
-                    cache=cache,
-                    settings=self.settings,
-                )
-            except Failed as error:
-                raise (error.on(target.architecture) if len(targets) > 1 else error) from error
-
-        with ThreadPoolExecutor(max_workers=_COMPILERS) as pool, self._stopping():
-            return tuple(pool.map(built, targets))
-
-    def _build(self, bundles: dict[str, Files], room: Room, cache: Cache) -> tuple[BuiltSide, BuiltSide | None]:
-        """Both at once: compilers share nothing but the cache, which is safe."""
-        job = self.job
-
-        def built(ref: RevisionRef) -> BuiltSide:
-            files = bundles[ref.digest]
-            (target,) = targets_of(manifest_of(ref, files), job)
-            return build_side(
-                ref, files, target=target, suite=job.suite, room=room, cache=cache, settings=self.settings
-            )
-
-        base_ref = job.base
-        if base_ref is None or base_ref.digest == job.revision.digest:
-            head = built(job.revision)
-            return head, replace(head, ref=base_ref) if base_ref else None
-        with ThreadPoolExecutor(max_workers=1) as other, self._stopping():
-            base_later = other.submit(built, base_ref)
-            head = built(job.revision)
-            try:
-                return head, base_later.result()
-            except Failed as error:
-                raise error.as_base(base_ref.label) from error
 
     def _record(self, head: BuiltSide, base: BuiltSide | None, room: Room, cache: Cache) -> dict[str, RecordedSide]:
         """One after the other: they share the card."""

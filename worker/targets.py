@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from contract.devices import ARCHITECTURES, DeviceClass
@@ -58,10 +57,6 @@ def left_out(manifest: Manifest, job: Job, *, unverified: str | None) -> tuple[L
     return tuple(
         LeftOut(stage=stage, why=why[:1000]) for stage, why in stages if why and not (on_cpu and stage is Stage.RECORD)
     )
-
-
-def words(targets: Sequence[Target]) -> str:
-    return ", ".join(target.architecture or "this CPU" for target in targets)
 
 
 def _unsupported(message: str) -> Failed:

@@ -123,6 +123,13 @@ def test_a_base_that_does_not_compile_is_no_fault_of_the_head(head, tmp_path):
     assert "the base v0 failed (compile_error)" in report.failure.message
 
 
+def test_a_base_that_needs_a_card_is_no_fault_of_a_head_that_does_not(head, tmp_path):
+    base = bundle("copy_triton", manifest='architectures = ["sm_89"]\n')
+    report = run(job(head, base), head, base, tmp_path=tmp_path)
+    assert report.failure.reason is Reason.BASE_FAILED
+    assert "v0 is compiled for sm_89, and there is no card here" in report.failure.message
+
+
 def test_a_compiler_that_is_not_there_is_an_infrastructure_error(head, tmp_path):
     report = run(job(head), head, tmp_path=tmp_path, gxx=str(tmp_path / "g++"))
     assert report.failure.reason is Reason.TOOLCHAIN_MISSING
