@@ -17,13 +17,20 @@ COPY worker worker
 COPY cli cli
 RUN python -m venv /opt/kernelgate
 
+FROM node:20.19.5-bookworm-slim AS web
+WORKDIR /src
+COPY web ./
+RUN npm ci && npm run build
+
 FROM source AS service-build
 RUN pip install --no-cache-dir --constraint constraints.txt '.[service]'
 
 FROM python AS service
 COPY --from=service-build /opt/kernelgate /opt/kernelgate
+COPY --from=web /src/dist /opt/kernelgate/web
 USER 10001
-ENV KERNELGATE_STORE_URL=/var/lib/kernelgate/store
+ENV KERNELGATE_STORE_URL=/var/lib/kernelgate/store \
+    KERNELGATE_WEB_DIR=/opt/kernelgate/web
 EXPOSE 8000
 HEALTHCHECK --interval=10s --timeout=5s --start-period=30s --retries=3 \
     CMD ["python", "-c", "import urllib.request; urllib.request.urlopen('http://127.0.0.1:8000/readyz', timeout=4)"]

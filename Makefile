@@ -18,21 +18,23 @@ EXTRAS := service,worker,cpu,dev$(shell [ ! -e /dev/nvidiactl ] || echo ,gpu)$(s
 GPU_PYTHON ?=
 # Tests run in two processes; `make test PYTEST_ARGS='tests/verdict -n 0'` runs some of them in one.
 PYTEST_ARGS ?= -n 2
+WEB := web/dist/index.html
+WEB_SOURCES := $(shell find web/src web/public -type f 2>/dev/null) $(wildcard web/*.html web/*.json web/*.ts)
 
 .PHONY: help
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 .PHONY: demo
-demo: $(STAMP) ## the whole path on this machine: submit the shipped kernels, judge them, show the history
+demo: $(STAMP) $(WEB) ## the whole path on this machine: submit the shipped kernels, judge them, show the history
 	@$(BIN)/kernelgate demo
 
 .PHONY: up
-up: $(STAMP) ## the service with one CPU worker, until stopped
+up: $(STAMP) $(WEB) ## the service with one CPU worker, until stopped
 	@$(BIN)/kernelgate up
 
 .PHONY: test
-test: $(STAMP) ## everything that needs no GPU
+test: $(STAMP) $(WEB) ## everything that needs no GPU
 	@scripts/system-packages
 	@$(BIN)/pytest -m "not gpu" $(PYTEST_ARGS)
 
@@ -41,7 +43,7 @@ gpu-test: $(if $(GPU_PYTHON),,$(STAMP)) ## verify and measure on this machine's 
 	@$(or $(GPU_PYTHON),$(BIN)/python) scripts/gpu_test.py
 
 .PHONY: lint
-lint: $(STAMP) ## what every change must pass
+lint: $(STAMP) $(WEB) ## what every change must pass
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
@@ -50,17 +52,32 @@ lint: $(STAMP) ## what every change must pass
 	@$(BIN)/deptry .
 	@$(BIN)/hadolint Dockerfile
 	@$(BIN)/check-jsonschema --builtin-schema vendor.compose-spec docker-compose.yml
+	@scripts/check-client
+	@cd web && npm run --silent check
 
 .PHONY: format
-format: $(STAMP) ## rewrite the code as ruff has it
+format: $(STAMP) $(WEB) ## rewrite the code as ruff and Biome have it
 	@$(BIN)/ruff check --fix-only --quiet .
 	@$(BIN)/ruff format .
+	@cd web && npm run --silent format
+
+.PHONY: web
+web: $(WEB) ## build the web view, which the service serves
+
+.PHONY: client
+client: $(STAMP) $(WEB) ## write the web view's client anew, after a change to the API
+	@$(BIN)/python -m service.openapi > web/openapi.json
+	@cd web && npm run --silent generate
 
 .PHONY: clean
 clean: ## remove the environment, caches and local data
-	rm -rf $(VENV) .kernelgate .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist build
+	rm -rf $(VENV) .kernelgate .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist build web/dist web/node_modules
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(STAMP): pyproject.toml constraints.txt constraints-base.txt
 	@scripts/set-up $(VENV) "$(EXTRAS)" $(TORCH_OPTIONS)
 	@touch $@
+
+# Without Node the service answers and the terminal shows all the same: `demo` and `up` go on without pages.
+$(WEB): $(WEB_SOURCES)
+	@scripts/build-web $(if $(filter-out demo up,$(or $(MAKECMDGOALS),help)),,--if-possible)

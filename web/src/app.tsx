@@ -1,0 +1,150 @@
+import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { lazy, type ReactNode, Suspense, useEffect, useRef } from "react";
+import { Link, Redirect, Route, Switch, useLocation } from "wouter";
+import { client, keepCsrf, OfflineError, ProblemError, unwrap } from "./api/client";
+import { evaluationQuery, projectsQuery, sessionQuery } from "./api/queries";
+import { LinkPage, TokenForm } from "./pages/login";
+import { OverviewPage } from "./pages/overview";
+import { toProject, toRevision } from "./paths";
+import { Empty, Failed, Loaded, Loading, useTitle } from "./ui/states";
+import { ThemeButton } from "./ui/theme";
+
+// Charts and cases come with the pages that show them.
+const KernelPage = lazy(() => import("./pages/kernel"));
+const RevisionPage = lazy(() => import("./pages/revision/index"));
+const NodesPage = lazy(() => import("./pages/nodes"));
+
+export function App(): ReactNode {
+  const [path] = useLocation();
+  const session = useQuery({ ...sessionQuery, refetchInterval: (query) => (query.state.error ? 5_000 : false) });
+  const main = useRef<HTMLElement>(null);
+  const shown = useRef(path);
+  useEffect(() => {
+    // A page was followed to: whoever reads with the keyboard or the ear goes on at its top.
+    if (shown.current !== path) main.current?.focus({ preventScroll: true });
+    shown.current = path;
+    window.scrollTo(0, 0);
+  }, [path]);
+  return (
+    <>
+      <a className="skip" href="#main">
+        Skip to the page
+      </a>
+      <Header signedIn={Boolean(session.data?.csrf)} known={session.data !== undefined} />
+      <main id="main" ref={main} tabIndex={-1}>
+        {path === "/login" ? <LinkPage /> : <Signed {...session} />}
+      </main>
+    </>
+  );
+}
+
+function Signed({ data, error, refetch }: { data: unknown; error: Error | null; refetch: () => void }): ReactNode {
+  if (error instanceof ProblemError && (error.status === 401 || error.status === 403)) return <TokenForm />;
+  if (error instanceof OfflineError || (error && data === undefined)) {
+    return <Failed error={error} what="this page" retry={refetch} />;
+  }
+  if (data === undefined) return <Loading what="this page" />;
+  return (
+    <Suspense fallback={<Loading what="this page" />}>
+      <Switch>
+        <Route path="/">
+          <HomePage />
+        </Route>
+        <Route path="/projects/:project">
+          {({ project }) => <OverviewPage project={decodeURIComponent(project)} />}
+        </Route>
+        <Route path="/projects/:project/kernels/:kernel">
+          {({ project, kernel }) => (
+            <KernelPage project={decodeURIComponent(project)} kernel={decodeURIComponent(kernel)} />
+          )}
+        </Route>
+        <Route path="/revisions/:id">{({ id }) => <RevisionPage key={id} id={decodeURIComponent(id)} />}</Route>
+        <Route path="/evaluations/:id">{({ id }) => <EvaluationLink id={decodeURIComponent(id)} />}</Route>
+        <Route path="/nodes">
+          <NodesPage />
+        </Route>
+        <Route>
+          <Empty title="Not found">
+            <p>
+              There is no such page. <Link href="/">To the overview</Link>
+            </p>
+          </Empty>
+        </Route>
+      </Switch>
+    </Suspense>
+  );
+}
+
+function Header({ signedIn, known }: { signedIn: boolean; known: boolean }): ReactNode {
+  const cache = useQueryClient();
+  const [, navigate] = useLocation();
+  const signOut = async () => {
+    await unwrap(client.DELETE("/api/v1/session"));
+    keepCsrf(null);
+    cache.clear();
+    navigate("/login");
+  };
+  return (
+    <header>
+      <nav aria-label="Pages">
+        <Link href="/" className="brand">
+          Kernelgate
+        </Link>
+        {known && <Link href="/nodes">Nodes</Link>}
+      </nav>
+      <div className="tools">
+        {known && !signedIn && <Link href="/login">Sign in</Link>}
+        {signedIn && (
+          <button type="button" className="quiet" onClick={signOut}>
+            Sign out
+          </button>
+        )}
+        <ThemeButton />
+      </div>
+    </header>
+  );
+}
+
+/** The one project, or a choice of them. */
+function HomePage(): ReactNode {
+  useTitle("Projects");
+  const projects = useQuery(projectsQuery);
+  return (
+    <Loaded query={projects} what="projects">
+      {(found) => {
+        const [only] = found;
+        if (!only) {
+          return (
+            <Empty title="Nothing here yet">
+              <p>Submit a first kernel, and its project is made:</p>
+              <pre>kernelgate submit kernels/sgemm_cpu/v1_blocked --wait</pre>
+            </Empty>
+          );
+        }
+        if (found.length === 1) return <Redirect to={toProject(only.slug)} replace />;
+        return (
+          <>
+            <h1>Projects</h1>
+            <ul className="plain">
+              {found.map((project) => (
+                <li key={project.slug}>
+                  <Link href={toProject(project.slug)}>{project.name || project.slug}</Link>
+                </li>
+              ))}
+            </ul>
+          </>
+        );
+      }}
+    </Loaded>
+  );
+}
+
+/** Links of checks and comments name an evaluation: it is shown on its revision's page. */
+function EvaluationLink({ id }: { id: string }): ReactNode {
+  const evaluation = useQuery(evaluationQuery(id));
+  return (
+    <Loaded query={evaluation} what="the evaluation">
+      {(found) => <Redirect to={toRevision(found.revision.id, id)} replace />}
+    </Loaded>
+  );
+}

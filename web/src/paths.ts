@@ -1,0 +1,17 @@
+// Where each page is. Ids and slugs are URL-safe; a kernel's name is encoded all the same.
+const part = encodeURIComponent;
+
+export const toProject = (project: string): string => `/projects/${part(project)}`;
+export const toRevision = (id: string, evaluation?: string | null): string =>
+  `/revisions/${part(id)}${evaluation ? `?evaluation=${part(evaluation)}` : ""}`;
+
+export function toKernel(
+  project: string,
+  kernel: string,
+  state: { class?: string | null; case?: string | null; metric?: string | null; at?: string } = {},
+): string {
+  const search = new URLSearchParams();
+  for (const [name, value] of Object.entries(state)) if (value) search.set(name, value);
+  const query = search.size ? `?${search}` : "";
+  return `${toProject(project)}/kernels/${part(kernel)}${query}`;
+}

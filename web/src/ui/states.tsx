@@ -1,0 +1,80 @@
+import type { UseQueryResult } from "@tanstack/react-query";
+import { type ReactNode, useEffect } from "react";
+import { OfflineError, ProblemError } from "../api/client";
+import { clean } from "../text";
+
+/** Something that is asked for: coming, failed, or there; and there but old while the service is away. */
+export function Loaded<T>({
+  query,
+  what,
+  children,
+}: {
+  query: UseQueryResult<T>;
+  what: string;
+  children: (data: T) => ReactNode;
+}): ReactNode {
+  if (query.data !== undefined) {
+    return (
+      <>
+        {query.error && <Stale error={query.error} />}
+        {children(query.data)}
+      </>
+    );
+  }
+  if (query.error) return <Failed error={query.error} what={what} retry={() => query.refetch()} />;
+  return <Loading what={what} />;
+}
+
+export function Loading({ what }: { what: string }): ReactNode {
+  return (
+    <p className="state" role="status">
+      Loading {what}…
+    </p>
+  );
+}
+
+function Stale({ error }: { error: Error }): ReactNode {
+  const why = error instanceof OfflineError ? "The service does not answer" : clean(error.message);
+  return (
+    <p className="notice" role="status">
+      <strong>Offline.</strong> {why}. What is shown was true when it last did; it is asked again by itself.
+    </p>
+  );
+}
+
+export function Failed({ error, what, retry }: { error: Error; what: string; retry?: () => void }): ReactNode {
+  const offline = error instanceof OfflineError;
+  const missing = error instanceof ProblemError && error.status === 404;
+  const title = offline ? "Offline" : missing ? "Not found" : "That failed";
+  return (
+    <div className="state" role="alert">
+      <h2>{title}</h2>
+      <p>
+        {offline
+          ? `The service does not answer, so ${what} can't be shown.`
+          : `Asked for ${what}: ${clean(error.message)}.`}
+      </p>
+      {retry && !missing && (
+        <button type="button" onClick={retry}>
+          Try again
+        </button>
+      )}
+      {missing && <a href="/">To the overview</a>}
+    </div>
+  );
+}
+
+export function Empty({ title, children }: { title: string; children: ReactNode }): ReactNode {
+  return (
+    <div className="state">
+      <h2>{title}</h2>
+      {children}
+    </div>
+  );
+}
+
+export function useTitle(title: string): void {
+  useEffect(() => {
+    document.title = `${title} · Kernelgate`;
+  }, [title]);
+}
