@@ -3,7 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
+import sqlalchemy as sa
 from sqlalchemy import desc, func
+from sqlalchemy.orm import aliased
 from sqlmodel import Session, col, select
 
 from contract.api import EvaluationIn
@@ -159,14 +161,25 @@ def list_evaluations(
         query = query.where(Kernel.project_id == principal.project)
     if kernel is not None:
         query = query.where(Kernel.name == kernel)
-    if state is not None:
-        query = query.where(Evaluation.state == state)
-    if device_class is not None:
-        query = query.where(Evaluation.device_class == device_class)
-    if after is not None:
-        query = query.where(col(Evaluation.id) < after)
+    query = _narrowed(query, Evaluation, state=state, device_class=device_class, after=after)
+    if state not in {State.QUEUED, State.LEASED}:
+        # Of a kernel no more than a page's length of its newest can be on the page, and an index finds the last of
+        # them; else every evaluation of the project would be sorted. What is unfinished is few, by an index of its own.
+        one = aliased(Evaluation)
+        newest = sa.select(col(one.id)).where(col(one.kernel_id) == col(Kernel.id)).correlate(Kernel)
+        newest = _narrowed(newest, one, state=state, device_class=device_class, after=after)
+        last = newest.order_by(col(one.id).desc()).offset(limit).limit(1).scalar_subquery()
+        query = query.where(col(Evaluation.id) >= func.coalesce(last, ""))
     rows = session.exec(query.order_by(desc(col(Evaluation.id))).limit(limit + 1)).all()
     return rows[:limit], rows[limit - 1].id if len(rows) > limit else None
+
+
+def _narrowed(query: Any, row: Any, *, state: State | None, device_class: DeviceClass | None, after: str | None) -> Any:
+    if state is not None:
+        query = query.where(row.state == state)
+    if device_class is not None:
+        query = query.where(row.device_class == device_class)
+    return query.where(row.id < after) if after is not None else query
 
 
 def _queue(session: Session, evaluation: Evaluation, *, settings: Settings) -> Evaluation:
