@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from datetime import datetime
+from typing import Any, Protocol
 
 import sqlalchemy as sa
 from sqlmodel import Session, col, select
@@ -14,7 +15,20 @@ from service.models import Measurement, Revision
 Key = tuple[int, int, str, str]
 
 
-def key_of(revision: Revision) -> Key:
+class Placed(Protocol):
+    """A revision, or a row with these columns of one."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def first_parent_index(self) -> int | None: ...
+    @property
+    def position(self) -> int | None: ...
+    @property
+    def created_at(self) -> datetime: ...
+
+
+def key_of(revision: Placed) -> Key:
     """Comparable, and the same as JSON: (first-parent index, position, time, id), None last."""
     return (
         LAST if revision.first_parent_index is None else revision.first_parent_index,

@@ -16,20 +16,22 @@ from sqlmodel import Session, col, select
 from service.kernels import series_order
 from service.metrics import OVER_BASELINE, THROUGHPUT
 from service.models import Attempt, Comparison, Evaluation, Kernel, Measurement, Revision, Series
-from service.regressions.order import key_of
+from service.regressions.order import Key, key_of
 from service.regressions.stepping import drop_vanished, take_steps
 from service.regressions.tables import SeriesChange, SeriesTrack
 from verdict.history import Outlier, Point, SegmentStart, Step, Tracker
 
 _FOLLOWED = (OVER_BASELINE, "time", THROUGHPUT)
 _LEAST = 0.01
+_PLACE = (col(Revision.id), col(Revision.first_parent_index), col(Revision.position), col(Revision.created_at))
 # Environments that values of a series may not be compared across, beside the baseline and the protocol.
 _SEGMENT_FIELDS = ("driver", "cuda")
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Value:
-    revision: Revision
+    revision: str
+    key: Key
     value: float
     segment: Mapping[str, str]
 
@@ -38,37 +40,46 @@ def advance(session: Session, kernel: Kernel, evaluation: Evaluation, *, revisio
     """Take the evaluation's values into their series. One that comes after all others costs the same however long the
     series is; one between others makes it stale, for `refresh_stale`."""
     session.flush()
-    for series in _followed(session, kernel, device_class=evaluation.device_class):
-        values = _values(session, series, evaluation_id=evaluation.id)
-        if not values:
-            continue
-        [value] = values
-        track = session.get(SeriesTrack, series.id) or _new_track(session, series, evaluation)
-        key = list(key_of(revision))
-        if track.last_key and key <= track.last_key:
-            # The revision measured again says nothing new; one from between does.
-            if key != track.last_key and not _known(session, series, evaluation):
-                track.stale = True
-                session.add(track)
-            continue
-        tracker = _tracker(series, track)
-        _take(session, kernel, series, tracker, [value])
-        track.state, track.last_key = tracker.dump(), key
-        session.add(track)
+    followed = _followed(session, kernel, device_class=evaluation.device_class)
+    values = _values(session, followed, evaluation_id=evaluation.id)
+    query = select(SeriesTrack).where(col(SeriesTrack.series_id).in_(values))
+    tracks = {track.series_id: track for track in session.exec(query).all()}
+    key = list(key_of(revision))
+    with session.no_autoflush:
+        for series in followed:
+            if series.id not in values:
+                continue
+            [value] = values[series.id]
+            track = tracks.get(series.id)
+            if track is None:
+                # Its first point; or the series is older than what follows it, and may be long.
+                others = _has_others(session, series, evaluation)
+                _new_track(session, series, evaluation, stale=others)
+                if not others:
+                    rebuild(session, kernel, series)
+            elif track.stale:
+                continue
+            elif track.last_key and key <= track.last_key:
+                # The revision measured again says nothing new; one from between does.
+                track.stale = track.stale or (key != track.last_key and not _known(session, series, evaluation))
+            else:
+                tracker = _tracker(series, track)
+                _take(session, kernel, series, tracker, [value], least=track.least)
+                track.state, track.last_key = tracker.dump(), key
     session.flush()
 
 
 def rebuild(session: Session, kernel: Kernel, series: Series) -> None:
     """Work a series out from its values. Regressions that its steps are signs of stay what they are."""
-    values = _values(session, series)
+    values = _values(session, [series]).get(series.id, [])
     session.execute(sa.delete(SeriesChange).where(col(SeriesChange.series_id) == series.id))
     track = session.get(SeriesTrack, series.id) or SeriesTrack(series_id=series.id, least=_LEAST)
     track.state, track.stale = {}, False
     tracker = _tracker(series, track)
-    steps = _take(session, kernel, series, tracker, values)
+    steps = _take(session, kernel, series, tracker, values, least=track.least)
     drop_vanished(session, kernel, series, steps)
     track.state = tracker.dump()
-    track.last_key = list(key_of(values[-1].revision)) if values else []
+    track.last_key = list(values[-1].key) if values else []
     session.add(track)
     session.flush()
 
@@ -97,18 +108,19 @@ def tracker_of(session: Session, series: Series) -> Tracker | None:
 
 
 def _take(
-    session: Session, kernel: Kernel, series: Series, tracker: Tracker, values: Sequence[_Value]
+    session: Session, kernel: Kernel, series: Series, tracker: Tracker, values: Sequence[_Value], *, least: float
 ) -> list[SeriesChange]:
     steps: list[tuple[SeriesChange, Step]] = []
     for value in values:
-        point = Point(key=value.revision.id, value=value.value, segment=value.segment)
+        point = Point(key=value.revision, value=value.value, segment=value.segment)
         for change in tracker.add(point):
             row = _row(series, change)
             session.add(row)
             if isinstance(change, Step):
                 steps.append((row, change))
-    session.flush()
-    take_steps(session, kernel, series, steps, least=_least(session, series))
+    if steps:
+        session.flush()
+        take_steps(session, kernel, series, steps, least=least)
     return [row for row, _ in steps]
 
 
@@ -144,21 +156,14 @@ def _tracker(series: Series, track: SeriesTrack) -> Tracker:
     return Tracker.load(track.state, better=better, least=track.least)
 
 
-def _new_track(session: Session, series: Series, evaluation: Evaluation) -> SeriesTrack:
+def _new_track(session: Session, series: Series, evaluation: Evaluation, *, stale: bool) -> None:
     allowed = session.exec(
         select(Comparison.allowed_slowdown).where(
             Comparison.evaluation_id == evaluation.id, Comparison.case == series.case
         )
     ).first()
-    track = SeriesTrack(series_id=series.id, least=allowed or _LEAST)
-    session.add(track)
+    session.add(SeriesTrack(series_id=series.id, least=allowed or _LEAST, stale=stale))
     session.flush()
-    return track
-
-
-def _least(session: Session, series: Series) -> float:
-    track = session.get(SeriesTrack, series.id)
-    return track.least if track else _LEAST
 
 
 def _followed(session: Session, kernel: Kernel, *, device_class: str) -> list[Series]:
@@ -169,6 +174,11 @@ def _followed(session: Session, kernel: Kernel, *, device_class: str) -> list[Se
     ).all()
     timed = {row.case for row in rows if row.metric == "time"}
     return [row for row in rows if row.case and not (row.metric == THROUGHPUT and row.case in timed)]
+
+
+def _has_others(session: Session, series: Series, evaluation: Evaluation) -> bool:
+    query = select(Measurement.id).where(Measurement.series_id == series.id, Measurement.evaluation_id != evaluation.id)
+    return session.exec(query.limit(1)).first() is not None
 
 
 def _known(session: Session, series: Series, evaluation: Evaluation) -> bool:
@@ -186,8 +196,8 @@ def _known(session: Session, series: Series, evaluation: Evaluation) -> bool:
     )
 
 
-def _values(session: Session, series: Series, *, evaluation_id: str | None = None) -> list[_Value]:
-    """One a mainline revision, in order, by its newest evaluation; or that evaluation's alone."""
+def _values(session: Session, of: Sequence[Series], *, evaluation_id: str | None = None) -> dict[str, list[_Value]]:
+    """Of each series, by its id: one a mainline revision, in order, by its newest evaluation; or that one's alone."""
     node = (
         sa.select(col(Attempt.node))
         .where(col(Attempt.evaluation_id) == col(Evaluation.id), col(Attempt.end) == "reported")
@@ -196,7 +206,9 @@ def _values(session: Session, series: Series, *, evaluation_id: str | None = Non
     )
     query = (
         sa.select(
-            Revision,
+            *_PLACE,
+            col(Revision.provenance),
+            col(Measurement.series_id),
             col(Measurement.value),
             col(Evaluation.environment),
             col(Evaluation.protocol_version),
@@ -204,14 +216,15 @@ def _values(session: Session, series: Series, *, evaluation_id: str | None = Non
             node.label("node"),
         )
         .select_from(Measurement)
+        .join(Series, col(Series.id) == col(Measurement.series_id))
         .join(Revision, col(Revision.id) == col(Measurement.revision_id))
         .join(Evaluation, col(Evaluation.id) == col(Measurement.evaluation_id))
         .outerjoin(
             Comparison,
-            sa.and_(col(Comparison.evaluation_id) == col(Evaluation.id), col(Comparison.case) == series.case),
+            sa.and_(col(Comparison.evaluation_id) == col(Evaluation.id), col(Comparison.case) == col(Series.case)),
         )
         .where(
-            col(Measurement.series_id) == series.id,
+            col(Measurement.series_id).in_([series.id for series in of]),
             col(Measurement.trusted).is_(True),
             col(Revision.mainline).is_(True),
         )
@@ -219,22 +232,24 @@ def _values(session: Session, series: Series, *, evaluation_id: str | None = Non
     )
     if evaluation_id is not None:
         query = query.where(col(Measurement.evaluation_id) == evaluation_id)
-    found: dict[str, _Value] = {}
+    metrics = {series.id: series.metric for series in of}
+    found: dict[str, dict[str, _Value]] = {}
     for row in session.execute(query):
-        revision = row[0]
-        found[revision.id] = _Value(revision=revision, value=row.value, segment=_segment(series, revision, row))
-    return list(found.values())
+        value = _Value(revision=row.id, key=key_of(row), value=row.value, segment=_segment(metrics[row.series_id], row))
+        # A newer evaluation of the revision takes the place of an older one's.
+        found.setdefault(row.series_id, {})[row.id] = value
+    return {series_id: list(values.values()) for series_id, values in found.items()}
 
 
-def _segment(series: Series, revision: Revision, row: Any) -> dict[str, str]:
+def _segment(metric: str, row: Any) -> dict[str, str]:
     """What must be the same for two values of the series to be compared."""
     where = row.environment or {}
     segment = {name: str(where[name]) for name in _SEGMENT_FIELDS if where.get(name)}
     segment["protocol"] = str(row.protocol_version)
     if row.baseline:
         segment["baseline"] = row.baseline
-    if revision.provenance:
-        segment["provenance"] = revision.provenance
-    if series.metric != OVER_BASELINE and row.node:
+    if row.provenance:
+        segment["provenance"] = row.provenance
+    if metric != OVER_BASELINE and row.node:
         segment["node"] = row.node
     return segment
