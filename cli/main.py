@@ -8,7 +8,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from cli.commands import local, offline, reading, regressions, submitting, tokens
+from cli.commands import ci, local, offline, reading, regressions, submitting, tokens
 
 
 class _Group(TyperGroup):
@@ -40,7 +40,7 @@ app = typer.Typer(
     help="Remote GPU regression CI: is the kernel still right, how fast is it, and did this change make it slower?",
     epilog="Exit codes: 0 passed, 1 judged bad, 2 usage, 3 could not be measured.",
 )
-for module in (local, submitting, reading, regressions, offline, tokens):
+for module in (local, submitting, reading, regressions, ci, offline, tokens):
     module.register(app)
 
 if __name__ == "__main__":

@@ -1,0 +1,1 @@
+"""`kernelgate ci`: the gate inside a CI job."""

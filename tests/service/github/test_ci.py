@@ -1,0 +1,195 @@
+"""`kernelgate ci` in a job of GitHub Actions, against a real service; the node answers over the worker's API."""
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import httpx
+import pytest
+
+from contract.api import Scope
+from contract.manifest import parse_suite
+from service.github.oidc import Keys
+from service.models import Project
+from tests.service.conftest import Backends, Running, wait_for
+from tests.service.github.gated import KERNEL, base_files, revision, suite, times
+from tests.service.github.gitrepo import GitRepo
+from tests.service.github.test_job_tokens import RULE, Issuer
+
+KERNELGATE = Path(sys.executable).with_name("kernelgate")
+
+
+class Actions:
+    """What GitHub Actions gives a job: an endpoint that hands out the job's own token."""
+
+    def __init__(self, issuer: Issuer) -> None:
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                audience = parse_qs(urlsplit(self.path).query)["audience"][0]
+                right = self.headers["Authorization"] == "Bearer of the job"
+                body = json.dumps({"value": issuer.token(aud=audience)} if right else {}).encode()
+                self.send_response(200 if right else 401)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_: Any) -> None:
+                pass
+
+        self.server = HTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_port}/token?api-version=2.0"
+        self.thread = threading.Thread(target=self.server.serve_forever)
+        self.thread.start()
+
+    def stop(self) -> None:
+        self.server.shutdown()
+        self.thread.join()
+        self.server.server_close()
+
+
+class Job:
+    """A checkout at a commit, in a job of an event."""
+
+    def __init__(self, service: Running, actions: Actions, git: GitRepo, folder: Path) -> None:
+        self.service, self.actions, self.git, self.folder = service, actions, git, folder
+        self.node = service.api(service.token(Scope.WORKER, node="node-1"))
+        self.admin = service.api(service.token(Scope.ADMIN))
+        self.summary = folder / "summary.md"
+        self.summary.touch()
+
+    def start(
+        self, head: str, *, event: str = "pull_request", payload: dict[str, Any] | None = None, **environ: str | None
+    ) -> subprocess.Popen[str]:
+        checkout = self.folder / "checkout"
+        if not checkout.exists():
+            subprocess.run(["git", "clone", "--quiet", "--no-checkout", self.git.path, checkout], check=True)
+        subprocess.run(["git", "-C", checkout, "fetch", "--quiet", "origin", head], check=True)
+        subprocess.run(["git", "-C", checkout, "update-ref", "--no-deref", "HEAD", head], check=True)
+        event_file = self.folder / "event.json"
+        event_file.write_text(json.dumps(payload or {}))
+        plain = {name: value for name, value in os.environ.items() if not name.startswith(("GITHUB", "KERNELGATE"))}
+        job: dict[str, str | None] = {
+            "KERNELGATE_URL": self.service.url,
+            "GITHUB_EVENT_NAME": event,
+            "GITHUB_EVENT_PATH": str(event_file),
+            "GITHUB_HEAD_REF": "topic",
+            "GITHUB_STEP_SUMMARY": str(self.summary),
+            "ACTIONS_ID_TOKEN_REQUEST_URL": self.actions.url,
+            "ACTIONS_ID_TOKEN_REQUEST_TOKEN": "of the job",
+            **environ,
+        }
+        present = {name: value for name, value in job.items() if value is not None}
+        return subprocess.Popen(
+            [KERNELGATE, "ci"],
+            cwd=checkout,
+            env={**plain, **present, "KERNELGATE_HOME": str(self.folder / "home")},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+
+    def queued(self) -> list[dict[str, Any]]:
+        items: list[dict[str, Any]] = self.admin.ok("GET", "/evaluations", params={"state": "queued"})["items"]
+        return items
+
+    def answer(self, ratio: float) -> None:
+        """Be the node for one evaluation."""
+        wait_for(self.queued, seconds=60)
+        job = self.node.claim(self.queued()[-1]["id"])
+        self.node.finish(job, times(ratio)(job))
+
+
+def ended(process: subprocess.Popen[str]) -> tuple[int, str]:
+    output, _ = process.communicate(timeout=60)
+    return process.returncode, output
+
+
+def pull(base: str) -> dict[str, Any]:
+    return {"pull_request": {"base": {"sha": base}}}
+
+
+@pytest.fixture
+def job(backends: Backends, tmp_path: Path) -> Iterator[Job]:
+    backend = backends.get("sqlite")
+    backend.empty()
+    issuer = Issuer()
+    actions = Actions(issuer)
+    settings = backend.settings.model_copy(update={"github_oidc_allow": (RULE,)})
+    service = Running(settings, backend.publisher)
+    settings = settings.model_copy(update={"github_oidc_audience": service.url})
+    service.app.state.settings = settings
+    object.__setattr__(service.services, "settings", settings)
+    service.app.state.job_keys = Keys(settings, transport=httpx.MockTransport(issuer))
+    with backend.database.write() as session:
+        session.add(Project(slug="acme--kernels"))
+    service.start()
+    job = Job(service, actions, GitRepo(tmp_path / "origin.git"), tmp_path)
+    bases = parse_suite(suite("v1_naive", "v2_blocked"))
+    path = "/projects/acme--kernels/kernels/sgemm_cpu/suite"
+    job.admin.ok("PUT", path, json=bases.model_dump(mode="json"))
+    yield job
+    service.stop()
+    actions.stop()
+
+
+def test_a_slower_kernel_fails_the_job_and_the_base_is_brought_where_it_is_unknown(job: Job) -> None:
+    main = job.git.commit(base_files(), branch="main")
+    head = job.git.commit(revision("v1_naive", "slow"), main, branch="topic")
+    process = job.start(head, payload=pull(main))
+    job.answer(1.0)  # the base by itself
+    job.answer(1.05)
+    code, output = ended(process)
+    assert code == 1, output
+    assert "slower" in output
+    summary = job.summary.read_text()
+    assert summary.startswith("**")
+    assert "| ✗ | sgemm\\_cpu v1 | cpu |" in summary
+
+
+def test_a_good_kernel_passes_and_a_docs_only_change_asks_nobody(job: Job) -> None:
+    main = job.git.commit(base_files(), branch="main")
+    docs = job.git.commit({"README.md": "x"}, main, branch="docs")
+    code, output = ended(job.start(docs, payload=pull(main), ACTIONS_ID_TOKEN_REQUEST_URL=None))
+    assert (code, "nothing to judge" in output) == (0, True), output
+    head = job.git.commit(revision("v1_naive", "better"), main, branch="topic")
+    process = job.start(head, event="merge_group", payload={"merge_group": {"base_sha": main}})
+    job.answer(1.0)
+    job.answer(0.95)
+    code, output = ended(process)
+    assert code == 0, output
+
+
+def test_an_edited_suite_needs_a_maintainer(job: Job) -> None:
+    main = job.git.commit(base_files(), branch="main")
+    lax = suite("v1_naive", "v2_blocked", policy="allowed_slowdown = 0.5")
+    head = job.git.commit({f"{KERNEL}/suite.toml": lax}, main, branch="topic")
+    code, output = ended(job.start(head, event="push", payload={"before": main}))
+    assert (code, "kernelgate suite push" in output) == (1, True), output
+    found = job.admin.ok("GET", "/projects/acme--kernels/kernels/sgemm_cpu/suite")["suite"]
+    assert found["policy"]["allowed_slowdown"] == 0.005
+
+
+@pytest.mark.parametrize(
+    ("environ", "said"),
+    [
+        ({"ACTIONS_ID_TOKEN_REQUEST_URL": None}, "fork"),
+        ({"GITHUB_EVENT_NAME": "pull_request_target"}, "never gate by it"),
+        ({"GITHUB_EVENT_NAME": "schedule"}, "--base origin/main"),
+        ({"KERNELGATE_URL": None}, "KERNELGATE_URL is not set"),
+    ],
+)
+def test_what_can_not_be_gated_is_said(job: Job, environ: dict[str, str | None], said: str) -> None:
+    main = job.git.commit(base_files(), branch="main")
+    head = job.git.commit(revision("v1_naive", "new"), main, branch="topic")
+    event = environ.pop("GITHUB_EVENT_NAME", None) or "pull_request"
+    code, output = ended(job.start(head, event=event, payload=pull(main), **environ))
+    assert code == 2, output
+    assert said in " ".join(output.split())
+    assert job.queued() == []
