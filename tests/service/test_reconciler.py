@@ -166,3 +166,19 @@ def test_the_longer_a_row_waits_the_rarer_it_is_published_again(running, publish
             due = session.exec(select(Evaluation.publish_due_at)).one()
         waits.append(round((due - now()).total_seconds(), -1))
     assert waits == [20, 40, 80, 100, 100, 100]
+
+
+def test_a_service_that_was_away_does_not_take_its_own_silence_for_the_nodes(
+    api: Api, node: Api, running, evaluation: str
+) -> None:
+    node.claim(evaluation)
+    grow_old(running, heartbeat_s=3600)
+    started = reconciler(running)
+    started.start()
+    try:
+        started.reconcile()
+        assert api.evaluation(evaluation)["state"] == "leased"
+    finally:
+        started.stop()
+    reconciler(running).reconcile()
+    assert api.evaluation(evaluation)["state"] == "queued"
