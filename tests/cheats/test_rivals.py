@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
 from unittest import mock
 
 import pytest
 
+from contract.layout import lay_out
 from contract.outcomes import Reason
-from tests.cheats.conftest import Judged, Playing
+from contract.record import LaunchRecord, Memset
+from tests.cheats.conftest import DIMS, Judged, Playing
+from worker.judge.device_cpu import CpuDevice
 from worker.judge.faults import FaultError
 from worker.judge.plan import Plan
 from worker.judge.secret import SecretRandom
+from worker.judge.sides import Revision
 from worker.judge.turns import attached, take_turn
 from worker.judge.watch import watch_burst
+from worker.operators.gemm import GEMM
+from worker.protocol import GpuArtifact, LauncherReply, Side
 
 SEVEN = Plan(calls=7, pool=10, warm_calls=0, warm_pool=0, bursts=2)
 
@@ -84,3 +92,41 @@ def test_47_a_crash_on_purpose_is_the_kernels_and_not_the_machines(judged: Judge
     assert said.reason == "crashed"
     assert said.done.failure is not None
     assert said.done.failure.stage == "measure"
+
+
+@pytest.mark.parametrize("excuse", [Reason.DEVICE_UNHEALTHY, Reason.INTERNAL_ERROR, Reason.OUT_OF_MEMORY, None])
+def test_47_an_excuse_of_the_kernels_process_is_no_reason(
+    playing: Playing, monkeypatch: pytest.MonkeyPatch, excuse: Reason | None
+) -> None:
+    with playing("honest", slots=4) as (subject, player):
+        exchange = player.launcher._exchange
+
+        def excused(*args: Any) -> tuple[LauncherReply, float]:
+            _, elapsed_us = exchange(*args)
+            return LauncherReply(ok=False, reason=excuse, message="not \x1b[31mmy fault"), elapsed_us
+
+        monkeypatch.setattr(player.launcher, "_exchange", excused)
+        with pytest.raises(FaultError) as caught:
+            take_turn(subject, player, SEVEN, 1, SecretRandom(1))
+    assert caught.value.reason is Reason.CRASHED
+    assert caught.value.message == "not [31mmy fault"
+
+
+def test_47_a_workspace_that_leaves_no_room_is_the_kernels_fault(library: Path) -> None:
+    """On a GPU: a recorder has all of the card's memory, an arena has not."""
+    tensors = GEMM.tensors(DIMS, "fp32")
+    layout = lay_out(tensors, workspace_bytes=1 << 20)
+    node = Memset(slot_offset=layout.workspace_offset, value=0, element_bytes=1, width=8, height=1, pitch=0)
+    path = library.parent / "record.json"
+    path.write_text(LaunchRecord(case="m=24,n=40,k=32", layout=layout, nodes=(node,)).model_dump_json())
+    artifact = GpuArtifact(records={"m=24,n=40,k=32": str(path)}, cubins={})
+    side = Side(label="v1", artifact_digest="0" * 64, artifact=artifact)
+    launcher = mock.Mock()
+    launcher.ask.return_value = LauncherReply(ok=True)
+    for room, reason in ((1 << 20, Reason.NOT_RECORDABLE), (1 << 12, Reason.OUT_OF_MEMORY)):
+        arena = CpuDevice().arena(room)
+        revision = Revision("head", side, device=CpuDevice(), arena=arena, run_as=(), call_limit_s=1.0)
+        with pytest.raises(FaultError) as caught:
+            revision.load(launcher, "m=24,n=40,k=32", DIMS, tensors)
+        assert caught.value.reason is reason
+        arena.close()

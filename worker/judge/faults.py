@@ -7,12 +7,15 @@ from contract.outcomes import Reason
 
 
 class FaultError(Exception):
-    """A revision or the baseline failed in a case. `side`: head, base or baseline."""
+    """A revision or the baseline failed in a case. `side`: head, base or baseline.
+
+    The message may quote a submission: what steers terminals is taken out.
+    """
 
     def __init__(self, reason: Reason, message: str, *, side: str, case: CaseId | None = None) -> None:
         super().__init__(message)
         self.reason = reason
-        self.message = message
+        self.message = "".join(char for char in message if char == "\n" or char.isprintable())
         self.side = side
         self.case = case
 

@@ -14,10 +14,15 @@ from worker.launch.client import Launcher, LauncherError
 from worker.operators.base import Dims, Operator
 from worker.protocol import GpuArtifact, InterpretedArtifact, LauncherReply, Load, Side
 
+_LEAST_SLOTS = 2
 _BASELINE = ("-m", "worker.launch.baseline")
 _INTERPRETER = ("-m", "worker.launch.interpreter")
 # torch's import, and the vendor library's choice of its kernel.
 _BASELINE_LIMIT_S = 180.0
+# What the host code of a submission may say of a call that failed: not that the machine or the judge is to blame.
+_BELIEVED = frozenset(
+    {Reason.CRASHED, Reason.COMPILE_ERROR, Reason.ENTRY_MISSING, Reason.RETURNED_ERROR, Reason.CASE_REFUSED}
+)
 
 
 class Revision:
@@ -49,6 +54,7 @@ class Revision:
             arena_bytes=self._arena.bytes,
             run_as=self._run_as,
             freezes=not (self._device.measures_itself or interpreted),  # nothing interpreted is timed
+            believed=None if isinstance(self.side.artifact, GpuArtifact) else _BELIEVED,
         )
 
     def load(self, launcher: Launcher, case: CaseId, dims: Dims, tensors: tuple[TensorSpec, ...]) -> SlotLayout:
@@ -68,6 +74,16 @@ class Revision:
                 )
             load = load.model_copy(update={"layout": lay_out(tensors, workspace_bytes=wanted)})
             self._ask(launcher, load)
+        if _LEAST_SLOTS * load.layout.slot_bytes > self._arena.bytes:
+            # Whose fault it is depends on whether the tensors alone would fit.
+            fits = _LEAST_SLOTS * lay_out(tensors).slot_bytes <= self._arena.bytes
+            raise FaultError(
+                Reason.NOT_RECORDABLE if fits else Reason.OUT_OF_MEMORY,
+                f"tensors and a workspace of {load.layout.workspace_bytes} bytes do not fit {_LEAST_SLOTS} times into"
+                f" the {self._arena.bytes} bytes that there are",
+                side=self.name,
+                case=case,
+            )
         self._loads[case] = load
         return load.layout
 

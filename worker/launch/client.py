@@ -59,7 +59,8 @@ class Launcher:
     """`freezes`: whoever is not asked is stopped (CPU, where its threads would slow down whoever is measured).
 
     One that freezes and is not `trusted` runs host code of a submission: whatever a call started, thread or process,
-    must have ended when the call is answered.
+    must have ended when the call is answered. `believed`: the reasons that such a process may give for a failure; any
+    other would be an excuse. By default all are.
     """
 
     def __init__(
@@ -71,6 +72,7 @@ class Launcher:
         run_as: Sequence[str] = (),
         freezes: bool = False,
         trusted: bool = False,
+        believed: frozenset[Reason] | None = None,
     ) -> None:
         command = [*run_as, sys.executable, *arguments]
         command += ["--arena-fd", str(arena_fd), "--arena-bytes", str(arena_bytes)]
@@ -99,6 +101,7 @@ class Launcher:
         os.set_blocking(self._in, False)
         self._freezes, self._frozen = freezes, False
         self._watched = freezes and not trusted
+        self._believed = believed
         self._own: set[int] = set()
         self._within: int | None = None  # in a sandbox, its first process: everything else there is below it
         self._own_threads = 0
@@ -135,7 +138,10 @@ class Launcher:
         if self._watched:
             self._check_alone()
         if not reply.ok:
-            raise LauncherError(reply.reason or Reason.INTERNAL_ERROR, reply.message)
+            reason = reply.reason or Reason.INTERNAL_ERROR
+            if self._believed is not None and reason not in self._believed:
+                reason = Reason.CRASHED
+            raise LauncherError(reason, reply.message)
         return reply, elapsed_us
 
     def _exchange(self, command: Model, limit_s: float, pause: Pause | None) -> tuple[LauncherReply, float]:
