@@ -25,6 +25,8 @@ from service.settings import Settings
 from tests.e2e import revisions
 from tests.e2e.gate import Gate
 from tests.service.client import Api
+from worker.sandbox import choose
+from worker.settings import WorkerSettings
 
 LIMIT_S = 120.0
 HELD_JUDGE = Path(__file__).with_name("held_judge.py")
@@ -66,6 +68,8 @@ class Worker:
             "KERNELGATE_NODE_NAME": name,
             "KERNELGATE_CACHE_DIR": str(stack.folder / f"cache-{name}"),
             "KERNELGATE_WORK_DIR": str(self.work),
+            # The tests of the sandbox need one; these take what the machine has.
+            "KERNELGATE_SANDBOX": "on" if choose(WorkerSettings()).isolates else "off",
             "KERNELGATE_JUDGE": json.dumps([str(HELD_JUDGE), str(stack.holds)]),
         }
         self.child = Child(
