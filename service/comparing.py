@@ -72,19 +72,22 @@ def _side_by_side(
     session: Session, *, bases: Sequence[Revision], heads: Sequence[Revision], device_class: DeviceClass
 ) -> Evaluation | None:
     """The newest evaluation that compared exactly these two."""
-    return session.exec(
-        select(Evaluation)
-        .join(Comparison, col(Comparison.evaluation_id) == Evaluation.id)
-        .where(
+    asked = session.exec(
+        select(Evaluation.id, Evaluation.state).where(
             col(Evaluation.revision_id).in_([row.id for row in heads]),
             col(Evaluation.base_id).in_([row.id for row in bases]),
             Evaluation.device_class == device_class,
-            Evaluation.state == State.FINISHED,
-            col(Comparison.verdict).is_not(None),
         )
-        .order_by(col(Evaluation.id).desc())
-        .limit(1)
-    ).first()
+    ).all()
+    # In two steps, without an order and without the state: SQLite would take their index and walk through all that
+    # ever finished.
+    finished = [identifier for identifier, state in asked if state == State.FINISHED]
+    judged = session.exec(
+        select(Comparison.evaluation_id).where(
+            col(Comparison.evaluation_id).in_(finished), col(Comparison.verdict).is_not(None)
+        )
+    ).all()
+    return session.get_one(Evaluation, max(judged)) if judged else None
 
 
 def _measured(session: Session, revisions: Iterable[Revision], device_class: DeviceClass) -> set[str]:

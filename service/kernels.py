@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy.orm import aliased
 from sqlmodel import Session, col, select
 
 from contract.api import KernelOut
@@ -39,8 +40,9 @@ def kernel_outs(session: Session, project: Project, *, only: str | None = None) 
         row.id: row.content
         for row in session.exec(select(Suite).where(col(Suite.id).in_([kernel.suite_id for kernel in kernels]))).all()
     }
-    series: dict[str, list[Series]] = {}
-    for row in session.exec(select(Series).where(col(Series.kernel_id).in_(ids)).order_by(Series.id)).all():
+    series: dict[str, list[Any]] = {}
+    columns = (col(Series.kernel_id), col(Series.device_class), col(Series.case), col(Series.metric))
+    for row in session.execute(sa.select(*columns).where(columns[0].in_(ids)).order_by(col(Series.id))):
         series.setdefault(row.kernel_id, []).append(row)
     counted = sa.select(col(Revision.kernel_id), sa.func.count()).where(col(Revision.kernel_id).in_(ids))
     counts = {row[0]: row[1] for row in session.execute(counted.group_by(col(Revision.kernel_id)))}
@@ -60,15 +62,13 @@ def kernel_outs(session: Session, project: Project, *, only: str | None = None) 
 
 def _newest_labels(session: Session, kernel_ids: Sequence[str]) -> dict[str, str]:
     """The label of the last revision of each mainline, else of the newest revision."""
-    place = sa.func.row_number().over(
-        partition_by=col(Revision.kernel_id),
-        order_by=(col(Revision.mainline).desc(), *(part.desc() for part in series_order())),
-    )
-    ranked = sa.select(col(Revision.kernel_id), col(Revision.label), place.label("place")).where(
-        col(Revision.kernel_id).in_(kernel_ids)
-    )
-    rows = ranked.subquery()
-    return {row[0]: row[1] for row in session.execute(sa.select(rows.c[0], rows.c[1]).where(rows.c[2] == 1))}
+    order = (col(Revision.mainline).desc(), *(part.desc() for part in series_order()))
+    of_kernel = sa.select(col(Revision.id)).where(col(Revision.kernel_id) == col(Kernel.id)).correlate(Kernel)
+    # By id, so that the order is read from its index without the rows.
+    newest = of_kernel.order_by(*order).limit(1).scalar_subquery()
+    one = aliased(Revision)
+    query = sa.select(col(Kernel.id), col(one.label)).join(one, col(one.id) == newest)
+    return {row[0]: row[1] for row in session.execute(query.where(col(Kernel.id).in_(kernel_ids)))}
 
 
 def _kernel_out(
@@ -76,7 +76,7 @@ def _kernel_out(
     kernel: Kernel,
     *,
     suite: dict[str, Any],
-    series: Sequence[Series],
+    series: Sequence[Any],
     revisions: int,
     newest: str | None,
 ) -> KernelOut:
