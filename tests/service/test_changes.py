@@ -1,0 +1,137 @@
+"""Steps, outliers and segments of series, and the regressions that steps are signs of."""
+
+import numpy as np
+import pytest
+from sqlmodel import select
+
+from contract.report import Environment, Metric
+from service.models import Revision
+from service.reconciler import Reconciler
+from service.regressions.tables import SeriesTrack
+from service.regressions.tracking import stale_series
+from tests.service.client import CASES, SUITE, Api, case_result, report
+
+FIRST, SECOND = CASES
+
+
+def listed(api: Api, **query):
+    return api.ok("GET", "/projects/local/regressions", params=query)["items"]
+
+
+@pytest.fixture
+def suite(api: Api):
+    return api.bring_suite(revisions=[])
+
+
+def bring_series(api: Api, values, *, metric="time", unit="us"):
+    lines = [f"k,h200,r{place},,c1,{metric},{value:.6f},{unit}," for place, value in enumerate(values)]
+    csv = "kernel,device_class,label,base,case,metric,value,unit,note\n" + "\n".join(lines) + "\n"
+    api.ok("POST", "/projects/local/imports", json={"csv": csv, "provenance": "a table"})
+
+
+def changes(api: Api, kernel="k", device_class="h200", case="c1", metric="time"):
+    query = {"device_class": device_class, "case": case, "metric": metric}
+    return api.ok("GET", f"/projects/local/kernels/{kernel}/changes", params=query)
+
+
+def noisy(count):
+    return 100 * np.exp(np.random.default_rng(5).normal(0, 0.002, count))
+
+
+def test_a_step_of_a_series_without_verdicts_is_a_regression_and_the_step_back_fixes_it(api: Api):
+    values = noisy(80)
+    values[30:55] *= 1.05
+    values[12] *= 1.4
+    bring_series(api, values)
+    found = changes(api)
+    assert [(each["kind"], each["revision"]["label"]) for each in found["changes"]] == [
+        ("outlier", "r12"),
+        ("step", "r30"),
+        ("step", "r55"),
+    ]
+    [regression] = listed(api)
+    assert found["changes"][1]["regression"] == regression["id"]
+    assert (regression["revision"]["label"], regression["cases"][0]["evidence"]) == ("r30", "history")
+    assert regression["worst_ratio"] == pytest.approx(1.05, abs=0.004)
+    assert (regression["state"], regression["fixed_by"]["label"]) == ("fixed", "r55")
+    assert [each["revision"]["label"] for each in listed(api, direction="faster")] == ["r55"]
+
+
+@pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
+def test_points_that_come_one_by_one_give_what_they_give_together(api: Api, node: Api, running, suite):
+    """Reported one after the other, then one in between: the reconciler works the series out anew."""
+    reported = [100.0 + 0.05 * (place % 3) for place in range(12)] + [106.0 + 0.05 * (place % 3) for place in range(8)]
+    environment = Environment(device="a CPU", driver="1")
+    for place, value in enumerate(reported):
+        metrics = (Metric(name="time", unit="us", value=value, better="lower"),)
+        cases = [case_result(case, metrics=metrics, base_skipped="as if") for case in CASES]
+        [evaluation] = api.submit(f"r{place}", source=str(place))["evaluations"]
+        node.finish(node.claim(evaluation), report(*cases, environment=environment))
+    found = changes(api, "sgemm_cpu", "cpu", FIRST)
+    assert [(each["kind"], each["revision"]["label"]) for each in found["changes"]] == [("step", "r12")]
+    [regression] = listed(api)
+    assert sorted(case["case"] for case in regression["cases"]) == sorted(CASES)
+    with running.database.write() as session:
+        late = session.exec(select(Revision).where(Revision.label == "r19")).one()
+        early = session.exec(select(Revision).where(Revision.label == "r3")).one()
+        late.created_at = early.created_at.replace(microsecond=(early.created_at.microsecond + 1) % 1_000_000)
+        session.add(late)
+    with running.database.write() as session:
+        for track in session.exec(select(SeriesTrack)).all():
+            track.stale = True
+            session.add(track)
+    services = running.services
+    Reconciler(database=services.database, dispatcher=services.dispatcher, settings=running.settings).reconcile()
+    with running.database.read() as session:
+        assert stale_series(session, limit=10) == []
+    assert {each["kind"] for each in changes(api, "sgemm_cpu", "cpu", FIRST)["changes"]} >= {"outlier"}
+
+
+@pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
+def test_a_new_driver_is_a_segment_and_no_regression(api: Api, node: Api, suite):
+    for place in range(24):
+        driver, value = ("580", 100.0) if place < 12 else ("585", 105.0)
+        metrics = (Metric(name="time", unit="us", value=value + 0.05 * (place % 3), better="lower"),)
+        cases = [case_result(case, metrics=metrics, base_skipped="as if") for case in CASES]
+        [evaluation] = api.submit(f"r{place}", source=str(place))["evaluations"]
+        node.finish(node.claim(evaluation), report(*cases, environment=Environment(device="a", driver=driver)))
+    found = changes(api, "sgemm_cpu", "cpu", FIRST)
+    assert [(each["kind"], each["changed"]) for each in found["changes"]] == [("segment", {"driver": ["580", "585"]})]
+    assert listed(api) == []
+
+
+@pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
+def test_a_step_that_side_by_side_is_none_blames_nobody(api: Api, node: Api, suite):
+    for place in range(20):
+        value = (100.0 if place < 12 else 108.0) + 0.05 * (place % 3)
+        metrics = (Metric(name="time", unit="us", value=value, better="lower"),)
+        cases = [case_result(case, ratio=1.0 if place else None, metrics=metrics) for case in CASES]
+        [evaluation] = api.submit(f"r{place}", source=str(place))["evaluations"]
+        node.finish(node.claim(evaluation), report(*cases))
+    [step] = changes(api, "sgemm_cpu", "cpu", FIRST)["changes"]
+    assert (step["kind"], step["revision"]["label"], step["regression"]) == ("step", "r12", None)
+    assert step["note"] == "side by side on one card r12 is as fast as its base"
+    assert listed(api) == []
+
+
+@pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
+def test_a_faster_baseline_is_not_the_kernels_fault(api: Api, node: Api, suite):
+    for place in range(20):
+        share = (0.8 if place < 12 else 0.7) + 0.0003 * (place % 3)
+        metrics = (
+            Metric(name="time", unit="us", value=100.0 + 0.05 * (place % 3), better="lower"),
+            Metric(name="throughput_over_baseline", unit="ratio", value=share, better="higher"),
+        )
+        cases = [case_result(case, metrics=metrics, base_skipped="as if") for case in CASES]
+        [evaluation] = api.submit(f"r{place}", source=str(place))["evaluations"]
+        node.finish(node.claim(evaluation), report(*cases))
+    [step] = changes(api, "sgemm_cpu", "cpu", FIRST, "throughput_over_baseline")["changes"]
+    assert step["ratio"] == pytest.approx(0.8 / 0.7, rel=0.01)
+    assert step["note"] == "the baseline changed, the kernel's own time didn't"
+    assert listed(api) == []
+
+
+def test_changes_of_an_unknown_series_are_404(api: Api, suite):
+    query = {"device_class": "cpu", "case": FIRST, "metric": "nothing"}
+    path = f"/projects/local/kernels/{SUITE['kernel']}/changes"
+    assert api.problem("GET", path, params=query)["type"] == "unknown-series"
