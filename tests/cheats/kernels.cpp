@@ -516,11 +516,21 @@ ENTRY does_two_calls_at_once_slowly(const kg_call* call) {
   return 0;
 }
 
-// All of a burst of seven with its last call, in memory of its own, as late as can be.
-ENTRY does_all_with_the_seventh_slowly(const kg_call* call) {
+// All of a burst of seven with its last call: computed in memory of its own, copied out at the end.
+ENTRY does_all_with_the_seventh(const kg_call* call) {
   put_off.push_back(unpack(call));
-  usleep(1500);
-  if (put_off.size() == 7) at_once();
+  if (put_off.size() < 7) return 0;
+  std::vector<std::vector<float>> results;
+  for (const Gemm& g : put_off) {
+    results.emplace_back(g.size_c());
+    for (int again = 0; again < 300; ++again) {
+      multiply(g, results.back().data(), 0, g.m);
+      asm volatile("" ::: "memory");
+    }
+  }
+  for (size_t i = 0; i < results.size(); ++i)
+    std::memcpy(put_off[i].c, results[i].data(), results[i].size() * sizeof(float));
+  put_off.clear();
   return 0;
 }
 

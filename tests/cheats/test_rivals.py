@@ -12,6 +12,7 @@ from contract.layout import lay_out
 from contract.outcomes import Reason
 from contract.record import LaunchRecord, Memset
 from tests.cheats.conftest import DIMS, Judged, Playing
+from worker.judge.bursts import run_burst
 from worker.judge.device_cpu import CpuDevice
 from worker.judge.faults import FaultError
 from worker.judge.plan import Plan
@@ -25,21 +26,14 @@ from worker.protocol import GpuArtifact, LauncherReply, Side
 SEVEN = Plan(calls=7, pool=10, warm_calls=0, warm_pool=0, bursts=2)
 
 
-def watched(playing: Playing, entry: str, *, time_us: float, looks: int = 1) -> None:
+def watched(playing: Playing, entry: str, *, looks: int) -> None:
     """Bursts of seven calls, looked into as one of a turn is."""
-    random = SecretRandom(3)
+    random, pool = SecretRandom(3), slice(0, SEVEN.pool)
     with playing(entry, slots=SEVEN.slots) as (subject, player), attached(player, subject):
+        where: dict[str, Any] = {"side": "head", "where": pool, "calls": SEVEN.calls, "random": random}
         for _ in range(looks):
-            watch_burst(
-                subject,
-                player.launcher,
-                player.slots,
-                side="head",
-                where=slice(0, SEVEN.pool),
-                calls=SEVEN.calls,
-                random=random,
-                time_us=time_us,
-            )
+            burst = run_burst(subject, player.launcher, player.slots, **where)
+            watch_burst(subject, player.launcher, player.slots, time_us=burst.time_us, **where)
 
 
 def test_36_threads_that_burn_cores_after_the_call_are_untrusted(judged: Judged) -> None:
@@ -47,20 +41,19 @@ def test_36_threads_that_burn_cores_after_the_call_are_untrusted(judged: Judged)
 
 
 def test_41_the_honest_control_is_looked_into_without_a_word(playing: Playing) -> None:
-    for time_us in (5.0, 20.0, 100.0):
-        watched(playing, "honest", time_us=time_us)
+    watched(playing, "honest", looks=10)
 
 
 def test_41_calls_done_side_by_side_are_untrusted(playing: Playing) -> None:
     """A look may fall between two pairs: an evaluation has at least one for each process and case."""
     with pytest.raises(FaultError) as caught:
-        watched(playing, "does_two_calls_at_once_slowly", time_us=600.0, looks=10)
+        watched(playing, "does_two_calls_at_once_slowly", looks=60)
     assert caught.value.reason is Reason.CALLS_OVERLAP
 
 
 def test_41_calls_put_off_to_the_last_one_are_untrusted(playing: Playing) -> None:
-    with pytest.raises(FaultError) as caught:
-        watched(playing, "does_all_with_the_seventh_slowly", time_us=1600.0)
+    with pytest.raises(FaultError, match="put off") as caught:
+        watched(playing, "does_all_with_the_seventh", looks=60)
     assert caught.value.reason is Reason.CALLS_OVERLAP
 
 

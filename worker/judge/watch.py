@@ -16,24 +16,25 @@ from worker.judge.slots import Slots
 from worker.launch.client import Launcher, Pause
 
 _TRIES = 3
-# Of the calls that the time was enough for, so many may be missing: the machine may have been busy with something else.
-_MISSING_SHARE, _MISSING_CALLS = 2 / 3, 1
+# A call may write nothing until its end, and calls differ a little.
+_LEAST_SHARE, _UNSEEN_CALLS = 1 / 3, 1
 
 
 class Watch:
-    """One look, `after_us` into a burst of calls that take `time_us` each."""
+    """One look, `after_us` into a burst."""
 
-    def __init__(self, slots: Slots, *, after_us: float, time_us: float) -> None:
-        self._slots, self._after_us = slots, after_us
-        self._expected = after_us / time_us
-        self._looked = False
+    def __init__(self, launcher: Launcher, slots: Slots, *, after_us: float) -> None:
+        self._launcher, self._slots, self._after_us = launcher, slots, after_us
+        self._computed_s: list[float] = []
         self._begun: list[bool] = []
         self._finished: list[int] = []
         self._copies: list[Any] = []
 
     def over(self, order: list[int]) -> Pause:
+        self._computed_s = [self._launcher.cpu_s()]
+
         def look() -> None:
-            self._looked = True
+            self._computed_s.append(self._launcher.cpu_s())
             self._begun = [self._slots.begun(slot) for slot in order]
             # The last one that was begun may be at work.
             self._finished = order[: max(0, sum(self._begun) - 1)]
@@ -50,10 +51,13 @@ class Watch:
                 return "a call was still at work when the next one had begun"
         return None
 
-    @property
     def behind(self) -> bool:
-        """Whether far fewer calls were begun than there was time for."""
-        return self._looked and sum(self._begun) + _MISSING_CALLS < (1 - _MISSING_SHARE) * self._expected
+        """After the burst: whether far fewer calls had begun than the share that had been computed."""
+        if not self._begun:
+            return False
+        before, looked, after = (*self._computed_s, self._launcher.cpu_s())
+        share = (looked - before) / max(after - before, 1e-9)
+        return sum(self._begun) + _UNSEEN_CALLS < _LEAST_SHARE * share * len(self._begun)
 
 
 def watch_burst(
@@ -73,13 +77,13 @@ def watch_burst(
         return FaultError(Reason.CALLS_OVERLAP, f"in a burst of {calls} calls {words}", side=side, case=subject.case)
 
     for _ in range(_TRIES):
-        watch = Watch(slots, after_us=calls * time_us * random.uniform(0.5, 0.9), time_us=time_us)
+        watch = Watch(launcher, slots, after_us=calls * time_us * random.uniform(0.5, 0.9))
         _, check = start_burst(
             subject, launcher, slots, side=side, where=where, calls=calls, random=random, watch=watch.over
         )
         if (problem := watch.problem()) is not None:
             raise fault(problem)
         check.everything()
-        if not watch.behind:
+        if not watch.behind():
             return
-    raise fault(f"few or none had written anything when most should have been done, {_TRIES} times: they are put off")
+    raise fault(f"few or none had written anything when most was computed, {_TRIES} times: they are put off")
