@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -72,6 +73,10 @@ def test_up_serves_starts_again_what_dies_and_leaves_no_orphans(up: subprocess.P
         second = start_up(home)
         said = second.communicate(timeout=LIMIT_S)[0]
         assert (second.returncode, running.url in said, "already running" in said) == (0, True, True)
+        link = re.search(rf"{re.escape(running.url)}/login#code=(\S+)", said)
+        assert link is not None
+        signed_in = [httpx.post(f"{running.url}/api/v1/session", json={"code": link[1]}) for _ in range(2)]
+        assert [answer.status_code for answer in signed_in] == [201, 401]
 
         before = child_of(up, "redis-server")
         before.kill()
