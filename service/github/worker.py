@@ -30,6 +30,8 @@ log = logging.getLogger(__name__)
 _FORGET_EVERY = timedelta(hours=1)
 # Checks and plans of different gates wait for GitHub side by side.
 _AT_ONCE = 8
+# Checks are not kept waiting by a flood of deliveries.
+_DELIVERIES_A_ROUND = 50
 
 
 class _Due(Protocol):
@@ -84,8 +86,11 @@ class GithubWorker:
     async def round(self, github: Github) -> None:
         """Everything that is due now, once. Deliveries first and in their order: they open and end gates."""
         events = Events(database=self._database, settings=self._settings, dispatcher=self._dispatcher, github=github)
-        while (identifier := await asyncio.to_thread(self._next_delivery)) is not None:
-            await self._deliver(events, identifier)
+        for _ in range(_DELIVERIES_A_ROUND):
+            identifier = await asyncio.to_thread(self._next_delivery)
+            # Where GitHub is away for one it is for the next, too.
+            if identifier is None or self._stop.is_set() or not await self._deliver(events, identifier):
+                break
         sender = Outbox(database=self._database, settings=self._settings, github=github)
         # The check shows as queued before its trees are read.
         await self._each(sender.publish, outbox.due)
@@ -125,10 +130,11 @@ class GithubWorker:
         with self._database.read() as session:
             return inbox.due(session, moment=now())
 
-    async def _deliver(self, events: Events, identifier: str) -> None:
+    async def _deliver(self, events: Events, identifier: str) -> bool:
+        """False where GitHub didn't do its part."""
         delivery = await asyncio.to_thread(self._take, identifier)
         if delivery is None:
-            return
+            return True
         try:
             await events.handle(delivery)
         except (RefusedDeliveryError, GoneError) as error:
@@ -141,12 +147,14 @@ class GithubWorker:
                 else GithubAwayError("", pause_s=30 * self._settings.github_pause_s)
             )
             await asyncio.to_thread(self._retry, identifier, delivery.tries, str(error), away)
+            return False
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             # A payload of another shape than GitHub documents: trying again changes nothing.
             log.exception("delivery %s (%s): not understood", identifier, delivery.event)
             await asyncio.to_thread(self._finish, identifier, "refused", f"not understood: {error!r}")
         else:
             await asyncio.to_thread(self._finish, identifier, "done", None)
+        return True
 
     def _take(self, identifier: str) -> GithubDelivery | None:
         hold_s = 20 * self._settings.github_timeout_s
