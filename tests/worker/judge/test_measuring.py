@@ -35,6 +35,7 @@ def test_without_a_base_the_head_is_measured_by_four_processes(judge: Judge) -> 
     assert said.done.environment.libraries["torch"]
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize(
     ("head", "base", "verdict"), [("six_times_the_work", "good", "slower"), ("good", "six_times_the_work", "faster")]
 )
