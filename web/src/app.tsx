@@ -12,6 +12,7 @@ import { ThemeButton } from "./ui/theme";
 // Charts and cases come with the pages that show them.
 const KernelPage = lazy(() => import("./pages/kernel"));
 const RevisionPage = lazy(() => import("./pages/revision/index"));
+const RegressionsPage = lazy(() => import("./pages/regressions"));
 const NodesPage = lazy(() => import("./pages/nodes"));
 
 export function App(): ReactNode {
@@ -60,6 +61,9 @@ function Signed({ data, error, refetch }: { data: unknown; error: Error | null; 
         </Route>
         <Route path="/revisions/:id">{({ id }) => <RevisionPage key={id} id={decodeURIComponent(id)} />}</Route>
         <Route path="/evaluations/:id">{({ id }) => <EvaluationLink id={decodeURIComponent(id)} />}</Route>
+        <Route path="/regressions">
+          <RegressionsPage />
+        </Route>
         <Route path="/nodes">
           <NodesPage />
         </Route>
@@ -90,6 +94,7 @@ function Header({ signedIn, known }: { signedIn: boolean; known: boolean }): Rea
         <Link href="/" className="brand">
           Kernelgate
         </Link>
+        {known && <Link href="/regressions">Regressions</Link>}
         {known && <Link href="/nodes">Nodes</Link>}
       </nav>
       <div className="tools">

@@ -22,6 +22,10 @@ export type Statics = Schemas["FunctionStatics"];
 export type Progress = Schemas["Progress"];
 export type Outcome = Schemas["Outcome"];
 export type Verdict = Schemas["Verdict"];
+export type Regression = Schemas["RegressionOut"];
+export type RegressionState = Schemas["RegressionState"];
+export type Changes = Schemas["ChangesOut"];
+export type Change = Schemas["ChangeOut"];
 export type DeviceClass = Schemas["DeviceClass"];
 
 /** What the service answered instead of what was asked for (RFC 9457). */

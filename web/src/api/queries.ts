@@ -87,6 +87,18 @@ export const historyQuery = (chosen: Chosen) =>
       ),
   });
 
+export const changesQuery = ({ project, kernel, deviceClass, caseId, metric }: Chosen) =>
+  queryOptions({
+    queryKey: ["changes", project, kernel, deviceClass, caseId, metric],
+    queryFn: ({ signal }) =>
+      unwrap(
+        client.GET("/api/v1/projects/{project}/kernels/{kernel}/changes", {
+          params: { path: { project, kernel }, query: { device_class: deviceClass, case: caseId, metric } },
+          signal,
+        }),
+      ),
+  });
+
 export const scalingQuery = (project: string, kernel: string, deviceClass: DeviceClass, revision?: string) =>
   queryOptions({
     queryKey: ["scaling", project, kernel, deviceClass, revision],

@@ -3,13 +3,14 @@ import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import type { Point, Series } from "../api/client";
 import { caseName, metricName, number, oneLine, unitName } from "../text";
-import { baselineOf, pointWords, shownOf } from "./values";
+import { baselineOf, type Mark, pointWords, shownOf } from "./values";
 
 const HEIGHT = 320;
 const MARK_PX = 12;
 
 interface Options {
   series: Series;
+  marks: readonly Mark[];
   zero: boolean;
   asRatio: boolean;
   /** Index of the point under the cursor. */
@@ -19,11 +20,10 @@ interface Options {
 }
 
 /** One line over the revisions. The pointer and the arrow keys move the same cursor; Enter and a click open. */
-export function HistoryChart({ series, zero, asRatio, selected, onSelect, onOpen }: Options): ReactNode {
+export function HistoryChart({ series, marks, zero, asRatio, selected, onSelect, onOpen }: Options): ReactNode {
   const frame = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
-  const acts = useRef({ onSelect, onOpen });
-  acts.current = { onSelect, onOpen };
+  const acts = useRef({ onSelect, onOpen, show: () => {} });
   const theme = useTheme();
   const { points } = series;
 
@@ -31,7 +31,7 @@ export function HistoryChart({ series, zero, asRatio, selected, onSelect, onOpen
   useEffect(() => {
     const box = frame.current;
     if (!box) return;
-    const made = new uPlot(optionsOf({ series, zero, asRatio, box, acts }), dataOf(series, asRatio), box);
+    const made = new uPlot(optionsOf({ series, marks, zero, asRatio, box, acts }), dataOf(series, asRatio), box);
     plot.current = made;
     const watch = new ResizeObserver(() => made.setSize({ width: box.clientWidth, height: HEIGHT }));
     watch.observe(box);
@@ -40,16 +40,19 @@ export function HistoryChart({ series, zero, asRatio, selected, onSelect, onOpen
       made.destroy();
       plot.current = null;
     };
-  }, [series, zero, asRatio, theme]);
+  }, [series, marks, zero, asRatio, theme]);
 
-  useEffect(() => {
+  const show = () => {
     const made = plot.current;
     const point = selected === null ? undefined : points[selected];
-    if (!made || !point || made.cursor.idx === selected) return;
+    // Before its first drawing it has no scales; `ready` comes back here.
+    if (!made?.status || !point || made.cursor.idx === selected) return;
     const { value } = shownOf(series, point, asRatio);
     const top = value === null ? made.bbox.height / devicePixelRatio - MARK_PX : made.valToPos(value, "y");
     made.setCursor({ left: made.valToPos(point.place, "x"), top }, false);
-  }, [selected, points, series, asRatio]);
+  };
+  acts.current = { onSelect, onOpen, show };
+  useEffect(() => acts.current.show());
 
   const now = selected ?? points.length - 1;
   const onKey = (event: KeyboardEvent) => {
@@ -77,7 +80,7 @@ export function HistoryChart({ series, zero, asRatio, selected, onSelect, onOpen
   );
 }
 
-type Acts = { current: Pick<Options, "onSelect" | "onOpen"> };
+type Acts = { current: Pick<Options, "onSelect" | "onOpen"> & { show: () => void } };
 
 // null is a gap; undefined is a place that the line passes over.
 type Line = (number | null | undefined)[];
@@ -96,11 +99,12 @@ function dataOf(series: Series, asRatio: boolean): uPlot.AlignedData {
 
 function optionsOf({
   series,
+  marks,
   zero,
   asRatio,
   box,
   acts,
-}: Pick<Options, "series" | "zero" | "asRatio"> & { box: HTMLElement; acts: Acts }): uPlot.Options {
+}: Pick<Options, "series" | "marks" | "zero" | "asRatio"> & { box: HTMLElement; acts: Acts }): uPlot.Options {
   const style = getComputedStyle(box);
   const colour = (name: string) => style.getPropertyValue(`--${name}`).trim();
   const font = `12px ${style.fontFamily}`;
@@ -161,6 +165,7 @@ function optionsOf({
         (plot) =>
           drawMarks(plot, {
             series,
+            marks,
             asRatio,
             baseline,
             font,
@@ -169,12 +174,13 @@ function optionsOf({
       ],
       setCursor: [
         (plot) => {
-          if (typeof plot.cursor.idx === "number" && (plot.cursor.left ?? -1) >= 0)
-            acts.current.onSelect(plot.cursor.idx, false);
+          // Without an event it was moved from here, by a key or the address.
+          if (plot.cursor.event && typeof plot.cursor.idx === "number") acts.current.onSelect(plot.cursor.idx, false);
         },
       ],
       ready: [
         (plot) => {
+          acts.current.show();
           plot.over.addEventListener("click", () => {
             const point = points[plot.cursor.idx ?? -1];
             if (point) acts.current.onOpen(point);
@@ -201,13 +207,14 @@ function rangeOf(values: readonly (number | null)[], zero: boolean): [number, nu
 
 interface Marks {
   series: Series;
+  marks: readonly Mark[];
   asRatio: boolean;
   baseline: number | null;
   font: string;
   colours: Record<"muted" | "good" | "bad" | "text", string>;
 }
 
-function drawMarks(plot: uPlot, { series, asRatio, baseline, font, colours }: Marks): void {
+function drawMarks(plot: uPlot, { series, marks, asRatio, baseline, font, colours }: Marks): void {
   const { ctx, bbox } = plot;
   const scale = devicePixelRatio;
   ctx.save();
@@ -226,6 +233,16 @@ function drawMarks(plot: uPlot, { series, asRatio, baseline, font, colours }: Ma
     ctx.textAlign = "left";
     const said = `${oneLine(series.baseline ?? "baseline", 40)} ${number(series.baseline_value)} ${unitName(series.unit)}`;
     ctx.fillText(said.trim(), bbox.left + 8 * scale, y - 8 * scale);
+  }
+  for (const mark of marks) {
+    const x = plot.valToPos(mark.place - 0.5, "x", true);
+    ctx.strokeStyle = colours.muted;
+    ctx.setLineDash(mark.kind === "segment" ? [2 * scale, 4 * scale] : []);
+    ctx.beginPath();
+    ctx.moveTo(x, bbox.top);
+    ctx.lineTo(x, bbox.top + bbox.height);
+    ctx.stroke();
+    ctx.setLineDash([]);
   }
   ctx.textAlign = "center";
   for (const point of series.points) {

@@ -1,6 +1,6 @@
-import type { Point, Series } from "../api/client";
-import { number, oneLine, ratioWithInterval, unitName, words } from "../text";
-import { SIGNS, verdictWords } from "../ui/verdicts";
+import type { Change, Point, Series } from "../api/client";
+import { number, oneLine, ratioInWords, ratioWithInterval, unitName, words } from "../text";
+import { JOINS, SIGNS, verdictWords } from "../ui/verdicts";
 
 export interface Shown {
   value: number | null;
@@ -27,6 +27,34 @@ export function baselineOf(series: Series, asRatio: boolean): number | null {
   return asRatio ? 1 : series.baseline_value;
 }
 
+export interface Mark {
+  place: number;
+  kind: "step" | "segment";
+  text: string;
+}
+
+/** Steps and new segments of the line, where they stand on its axis; a lone outlier is only a point. */
+export function marksOf(series: Series, changes: readonly Change[]): Mark[] {
+  const places = new Map(series.points.map((point) => [point.revision, point.place]));
+  return changes.flatMap((change) => {
+    const place = places.get(change.revision.id);
+    if (place === undefined || change.kind === "outlier") return [];
+    return [{ place, kind: change.kind, text: changeWords(change) }];
+  });
+}
+
+/** `step: 4.5 % slower from V32 on`, `new segment: driver 580 → 585`. */
+export function changeWords(change: Change): string {
+  const from = `from ${oneLine(change.revision.label)} on`;
+  if (change.kind === "segment") {
+    const changed = Object.entries(change.changed).map(([name, [was, is]]) => `${words(name)} ${was} → ${is}`);
+    return oneLine(`new segment ${from}: ${changed.join(", ") || "other circumstances"}`);
+  }
+  return oneLine(
+    `${change.kind} ${from}: ${ratioInWords(change.ratio, change.interval)}${change.note ? ` (${change.note})` : ""}`,
+  );
+}
+
 /** What is under the cursor, in one line: what is read aloud, too. */
 export function pointWords(series: Series, point: Point): string {
   const parts = [point.mainline ? oneLine(point.label) : `${oneLine(point.label)} (beside the mainline)`];
@@ -43,7 +71,7 @@ export function pointWords(series: Series, point: Point): string {
   if (point.verdict && point.base) {
     const moved = verdictWords(point.verdict, point.ratio, point.interval);
     const ratio = point.ratio == null ? "" : ` (time ratio ${ratioWithInterval(point.ratio, point.interval)})`;
-    parts.push(`${SIGNS[point.verdict]} ${moved} than ${oneLine(point.base)}${ratio}`);
+    parts.push(`${SIGNS[point.verdict]} ${moved} ${JOINS[point.verdict]} ${oneLine(point.base)}${ratio}`);
   }
   if (point.summary) parts.push(oneLine(point.summary));
   return parts.join(" · ");

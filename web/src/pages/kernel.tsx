@@ -1,20 +1,21 @@
 import { useQuery } from "@tanstack/react-query";
-import { type ReactNode, useState } from "react";
+import { type ReactNode, useMemo, useState } from "react";
 import { Link, useLocation } from "wouter";
-import type { DeviceClass, Kernel, Series } from "../api/client";
-import { historyQuery, kernelQuery, overviewQuery } from "../api/queries";
+import type { Change, DeviceClass, Kernel, Series } from "../api/client";
+import { changesQuery, historyQuery, kernelQuery, overviewQuery } from "../api/queries";
 import { HistoryChart } from "../chart/history";
-import { pointWords } from "../chart/values";
+import { marksOf, pointWords } from "../chart/values";
 import { toKernel, toProject, toRevision } from "../paths";
 import { useSearchState } from "../search";
 import { caseName, many, metricName, number, oneLine, ratioWithInterval, unitName } from "../text";
 import { Empty, Loaded, useTitle } from "../ui/states";
 import { Table } from "../ui/table";
-import { OutcomeText, VerdictText } from "../ui/verdicts";
+import { JOINS, OutcomeText, VerdictText } from "../ui/verdicts";
 import { ScalingSection } from "./scaling";
 
 const RANGES = [20, 50, 200, 1000];
 const ALL = 10_000;
+const NONE: readonly Change[] = [];
 const ROWS = 50;
 // Two points a pixel are more than a screen can show.
 const POINTS = 1200;
@@ -170,11 +171,17 @@ function History({ kernel, deviceClass, caseId, metric }: Choice): ReactNode {
     points: POINTS,
   };
   const history = useQuery({ ...historyQuery(chosen), placeholderData: (before) => before });
+  const changes = useQuery(changesQuery(chosen));
   return (
     <Loaded query={history} what="the history">
       {(series) =>
         series.points.some((point) => point.value !== null) ? (
-          <Drawn series={series} asRatio={search.has("ratio")} zero={search.has("zero")} />
+          <Drawn
+            series={series}
+            changes={changes.data?.changes ?? NONE}
+            asRatio={search.has("ratio")}
+            zero={search.has("zero")}
+          />
         ) : (
           <Empty title="Nothing on this line">
             <p>
@@ -192,11 +199,22 @@ function History({ kernel, deviceClass, caseId, metric }: Choice): ReactNode {
   );
 }
 
-function Drawn({ series, asRatio, zero }: { series: Series; asRatio: boolean; zero: boolean }): ReactNode {
+function Drawn({
+  series,
+  changes,
+  asRatio,
+  zero,
+}: {
+  series: Series;
+  changes: readonly Change[];
+  asRatio: boolean;
+  zero: boolean;
+}): ReactNode {
   const [search, change] = useSearchState();
   const [, navigate] = useLocation();
   const [hovered, setHovered] = useState<number | null>(null);
   const { points } = series;
+  const marks = useMemo(() => marksOf(series, changes), [series, changes]);
   const kept = points.findIndex((point) => point.revision === search.get("at"));
   const selected = hovered !== null && hovered < points.length ? hovered : kept >= 0 ? kept : null;
   const point = points[selected ?? points.length - 1];
@@ -212,6 +230,7 @@ function Drawn({ series, asRatio, zero }: { series: Series; asRatio: boolean; ze
       {asRatio && !canRatio && <p className="notice">There is no baseline on this line: it is shown as measured.</p>}
       <HistoryChart
         series={series}
+        marks={marks}
         asRatio={asRatio && canRatio}
         zero={zero}
         selected={selected}
@@ -226,6 +245,13 @@ function Drawn({ series, asRatio, zero }: { series: Series; asRatio: boolean; ze
         <p className="readout" aria-live="polite">
           <Link href={toRevision(point.revision, point.evaluation)}>{pointWords(series, point)}</Link>
         </p>
+      )}
+      {marks.length > 0 && (
+        <ul aria-label="Changes of level">
+          {marks.map((mark) => (
+            <li key={`${mark.place} ${mark.kind}`}>{mark.text}</li>
+          ))}
+        </ul>
       )}
       <p className="muted">
         {many(series.total, "revision")}
@@ -243,6 +269,7 @@ function HistoryTable({ series, current }: { series: Series; current: string | u
   const newestFirst = [...series.points].reverse();
   const rows = all ? newestFirst : newestFirst.slice(0, ROWS);
   const unit = unitName(series.unit);
+  const isShare = series.metric === "throughput_over_baseline";
   return (
     <>
       <Table
@@ -256,9 +283,11 @@ function HistoryTable({ series, current }: { series: Series; current: string | u
             <th scope="col" className="num">
               {unit || metricName(series.metric)}
             </th>
-            <th scope="col" className="num">
-              of baseline
-            </th>
+            {!isShare && (
+              <th scope="col" className="num">
+                of baseline
+              </th>
+            )}
             <th scope="col">verdict</th>
             <th scope="col">time ratio</th>
             <th scope="col">outcome</th>
@@ -277,10 +306,15 @@ function HistoryTable({ series, current }: { series: Series; current: string | u
             </th>
             <td className="mono wide">{point.commit?.slice(0, 9)}</td>
             <td className="num">{number(point.value, point.low, point.high)}</td>
-            <td className="num">{number(point.of_baseline)}</td>
+            {!isShare && <td className="num">{number(point.of_baseline)}</td>}
             <td>
               <VerdictText verdict={point.verdict} ratio={point.ratio} interval={point.interval} />
-              {point.verdict && point.base && <span className="muted"> than {oneLine(point.base)}</span>}
+              {point.verdict && point.base && (
+                <span className="muted">
+                  {" "}
+                  {JOINS[point.verdict]} {oneLine(point.base)}
+                </span>
+              )}
             </td>
             <td className="mono">{ratioWithInterval(point.ratio, point.interval)}</td>
             <td>

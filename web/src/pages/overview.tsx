@@ -9,7 +9,7 @@ import { Moment } from "../ui/moment";
 import { Sparkline } from "../ui/sparkline";
 import { Empty, Loaded, useTitle } from "../ui/states";
 import { Table } from "../ui/table";
-import { OutcomeText, SIGNS, VerdictText, verdictWords } from "../ui/verdicts";
+import { JOINS, OutcomeText, SIGNS, VerdictText, verdictWords } from "../ui/verdicts";
 
 export function OverviewPage({ project }: { project: string }): ReactNode {
   useTitle(project);
@@ -197,7 +197,12 @@ function Row({ standing: one, project }: { standing: Standing; project: string }
         {one.verdict ? (
           <>
             <VerdictText verdict={one.verdict} ratio={one.worst_ratio} interval={one.worst_interval} />
-            {one.base && <span className="muted"> than {oneLine(one.base)}</span>}
+            {one.base && (
+              <span className="muted">
+                {" "}
+                {JOINS[one.verdict]} {oneLine(one.base)}
+              </span>
+            )}
           </>
         ) : (
           <OutcomeText outcome={one.outcome} />

@@ -14,6 +14,9 @@ export function verdictWords(verdict: Verdict, ratio: number | null, interval?: 
   return moved ? ratioInWords(ratio, interval) : verdict;
 }
 
+/** What joins a verdict and the base: `faster than v3`, `same as v3`, `inconclusive against v3`. */
+export const JOINS: Record<Verdict, string> = { faster: "than", slower: "than", same: "as", inconclusive: "against" };
+
 /** `▲ 1.5 % faster`, `▼ 61 % slower (allowed here by the suite)`, `= same`, `? inconclusive`. */
 export function VerdictText({
   verdict,

@@ -1,0 +1,295 @@
+"""The web view in a real browser, from a real service with an imported history and evaluations of its own."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page
+
+from tests.e2e import revisions
+from tests.e2e.browser import Tab, chromium
+from tests.e2e.stack import Stack, until
+
+ROOT = Path(__file__).parents[2]
+CASE = "b1-h64-s1024-d128-full"
+B300 = f"/projects/local/kernels/attention_b300?class=b300&case={CASE}&metric=throughput"
+MARKUP = "<img src=x onerror=window.hacked=1><script>window.hacked=1</script>"
+BROKEN = f'#error "{MARKUP}"\n'
+
+
+class Site:
+    """A service with the published history, one kernel that passed, one that doesn't compile."""
+
+    def __init__(self, folder: Path) -> None:
+        self.stack = Stack(folder)
+        self.stack.start()
+        history = (ROOT / "data" / "published_history.csv").read_text()
+        imported = {"csv": history, "provenance": f"published; {MARKUP}"}
+        self.stack.api.ok("POST", "/projects/local/imports", json=imported)
+        self.kernel = self.stack.kernel(summary=f"Small products {MARKUP}")
+        self.passed = self.stack.passed(self.stack.submit(kernel=self.kernel))
+        broken = revisions.files(BROKEN, label="broken").copy()
+        broken["kernel.toml"] = broken["kernel.toml"].replace('"a test"', f"'{MARKUP}'")
+        self.broken = self.stack.ended(self.stack.submit(broken, kernel=self.kernel))
+        assert self.broken["outcome"] == "build_failed", self.broken
+
+    def revision(self, evaluation: Any) -> str:
+        return f"/revisions/{evaluation['revision']['id']}"
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    site = Site(tmp_path_factory.mktemp("site"))
+    yield site
+    site.stack.stop()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with chromium() as browser:
+        yield browser
+
+
+@pytest.fixture
+def tab(browser: Any, site: Site) -> Iterator[Tab]:
+    context = browser.new_context()
+    tab = Tab(context, site.stack.url)
+    tab.sign_in(site.stack.token)
+    yield tab
+    tab.quiet()
+    context.close()
+
+
+def _pages(site: Site) -> dict[str, str]:
+    """Path -> what it shows when it is there."""
+    return {
+        "/projects/local": "New and bad",
+        B300: "17 revisions",
+        f"/projects/local/kernels/{site.kernel}": "2 revisions",
+        site.revision(site.passed): "Verification",
+        site.revision(site.broken): "build failed",
+        "/regressions": "affected case",
+        "/nodes": "last heard of",
+    }
+
+
+# What the dark colours change is contrast.
+@pytest.mark.parametrize(("scheme", "rules"), [("light", ()), ("dark", ("color-contrast",))])
+def test_axe_finds_nothing_serious_on_any_page(browser: Any, site: Site, scheme: Any, rules: tuple[str, ...]) -> None:
+    context = browser.new_context(color_scheme=scheme)
+    tab = Tab(context, site.stack.url)
+    tab.open("/", shows="Sign in")
+    tab.accessible(*rules)
+    tab.sign_in(site.stack.token)
+    for path, shown in _pages(site).items():
+        tab.open(path, shows=shown)
+        tab.accessible(*rules)
+    tab.quiet()
+    context.close()
+
+
+def test_every_page_fits_a_phone(browser: Any, site: Site) -> None:
+    context = browser.new_context(viewport={"width": 360, "height": 740}, has_touch=True)
+    tab = Tab(context, site.stack.url)
+    tab.sign_in(site.stack.token)
+    for path, shown in _pages(site).items():
+        tab.open(path, shows=shown)
+        tab.fits()
+    tab.quiet()
+    context.close()
+
+
+def test_the_overview_says_first_what_got_slower_and_leads_to_its_history(tab: Tab) -> None:
+    page = tab.open("/", shows="New and bad")
+    bad = page.locator(".bad-list li", has_text="attention_b300")
+    assert "V36 on b300: ▼ 4.5 % slower than V35" in bad.inner_text()
+    rows = page.get_by_role("region", name="Kernels by device class").get_by_role("row")
+    assert "TFLOPS" in rows.filter(has_text="attention_b300").inner_text()
+    bad.get_by_role("link", name="history").click()
+    page.get_by_role("slider").wait_for()
+    assert "/kernels/attention_b300?class=b300" in page.url
+
+
+def test_the_history_is_read_by_arrow_keys_and_every_choice_is_in_the_address(tab: Tab) -> None:
+    page = tab.open(B300, shows="17 revisions")
+    chart = page.get_by_role("slider")
+    chart.focus()
+    page.keyboard.press("Home")
+    assert _words(chart).startswith("V20 · 220.5 TFLOPS")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowRight")
+    assert "▼ 15 % slower than V21" in _words(chart)
+    assert page.locator(".readout").inner_text() == _words(chart)
+    page.get_by_label("range").select_option("20")
+    page.get_by_role("button", name="from zero").click()
+    page.get_by_role("button", name="as ratio to baseline").click()
+    assert re.search(r"at=rev_\w+.*range=20.*zero=1.*ratio=1", page.url)
+    page.reload()
+    chart.wait_for()
+    assert "▼ 15 % slower than V21" in _words(chart), page.url
+    assert page.get_by_role("button", name="from zero").get_attribute("aria-pressed") == "true"
+    chart.focus()
+    page.keyboard.press("Enter")
+    page.get_by_role("heading", name="attention_b300 V22").wait_for()
+
+
+def test_the_chart_stands_beside_a_table_and_its_files(tab: Tab) -> None:
+    page = tab.open(B300, shows="17 revisions")
+    table = page.get_by_role("region", name="The same as a table")
+    assert table.get_by_role("row").count() == 18
+    assert "▼ 12 % slower than V33" in table.get_by_role("row").filter(has_text="V34").inner_text()
+    for name, start in (("CSV", "place,"), ("JSON", "{")):
+        href = page.get_by_role("link", name=name, exact=True).get_attribute("href")
+        answer = tab.context.request.get(f"{tab.url}{href}")
+        assert answer.ok
+        assert answer.text().startswith(start) or "label" in answer.text().splitlines()[0]
+
+
+def test_a_revision_says_its_outcome_its_cases_and_its_verification(tab: Tab, site: Site) -> None:
+    page = tab.open(site.revision(site.passed), shows="Verification")
+    assert page.locator(".sentence").inner_text().startswith("✓ passed: right in all checks")
+    assert "16^3" in page.get_by_role("region", name="Cases, the slowest first").inner_text()
+    assert "normal" in page.get_by_role("region", name="Worst error").inner_text()
+    stages = page.get_by_role("region", name="Stages and how long").inner_text()
+    assert all(stage in stages for stage in ("fetch", "build", "verify", "measure"))
+    page.get_by_text("Source", exact=True).click()
+    page.get_by_text("static void gemm").wait_for()
+
+
+def test_a_failed_evaluation_shows_the_compilers_words_under_the_line(tab: Tab, site: Site) -> None:
+    page = tab.open(site.revision(site.broken), shows="build failed")
+    assert "compile error" in page.locator(".sentence").inner_text()
+    said = page.locator(".source .said")
+    said.first.wait_for()
+    assert "error" in said.first.inner_text()
+    page.goto(f"{tab.url}/projects/local/kernels/{site.kernel}")
+    row = page.get_by_role("row").filter(has_text="broken")
+    row.wait_for()
+    assert "✕ build failed" in row.inner_text()
+
+
+def test_a_regression_is_acknowledged_with_a_reason(tab: Tab) -> None:
+    page = tab.open("/regressions", shows="attention_b300 V36 is 4.5 % slower than V35")
+    entry = page.locator("article", has_text="attention_b300 V36")
+    entry.get_by_text("1 affected case").click()
+    assert "published values" in entry.get_by_role("region", name="Affected cases").inner_text()
+    entry.get_by_label("because").fill(f"known; {MARKUP}")
+    entry.get_by_role("button", name="Say so").click()
+    entry.locator(".state-word", has_text="acknowledged").wait_for()
+    assert "known; <img" in entry.inner_text()
+    assert page.evaluate("window.hacked") is None
+
+
+def test_names_logs_and_sources_of_a_submission_are_text_and_never_run(tab: Tab, site: Site) -> None:
+    for path, shown in _pages(site).items():
+        page = tab.open(path, shows=shown)
+        assert page.evaluate("window.hacked") is None, path
+        assert page.locator("img").count() == 0, path
+    page = tab.open(site.revision(site.broken), shows="<img src=x")
+    page.get_by_text("Log", exact=True).click()
+    page.locator("details pre", has_text="<img src=x").first.wait_for()
+    assert page.evaluate("window.hacked") is None
+
+
+def test_an_evaluation_is_followed_live_and_cancelled(tab: Tab, site: Site) -> None:
+    site.stack.hold("verify")
+    try:
+        evaluation = site.stack.submit(revisions.files(revisions.source(), label="live"))
+        until(lambda: site.stack.reached("verify"), "the judge verifies")
+        page = tab.open(f"/evaluations/{evaluation}", shows="Now")
+        page.locator(".progress li", has_text="verify").wait_for()
+        page.get_by_role("button", name="Cancel it").click()
+        page.locator(".sentence", has_text="cancelled (by request)").wait_for()
+    finally:
+        site.stack.release("verify")
+    site.stack.ended(evaluation)
+
+
+def test_a_link_signs_in_once_and_leaves_the_address(browser: Any, site: Site) -> None:
+    link = site.stack.api.ok("POST", "/session/code")
+    for signs_in in (True, False):
+        context = browser.new_context()
+        tab = Tab(context, site.stack.url)
+        page = tab.open(f"/login#code={link['code']}", shows="Kernels" if signs_in else "used already")
+        assert link["code"] not in page.url
+        tab.quiet()
+        context.close()
+
+
+def test_a_token_signs_in_where_one_was_going_and_signing_out_ends_it(browser: Any, site: Site) -> None:
+    context = browser.new_context()
+    tab = Tab(context, site.stack.url)
+    page = tab.open("/nodes", shows="Token")
+    _sign_in(page, "kg_tok_nobody_knows_this")
+    page.get_by_role("alert").wait_for()
+    _sign_in(page, site.stack.token)
+    page.get_by_role("heading", name="Nodes").wait_for()
+    assert page.get_by_role("row").filter(has_text="node-1").count() == 1
+    page.get_by_role("button", name="Sign out").click()
+    page.get_by_label("Token").wait_for()
+    page.goto(tab.url + "/nodes")
+    page.get_by_label("Token").wait_for()
+    tab.quiet()
+    context.close()
+
+
+def test_the_keyboard_alone_goes_from_the_overview_to_a_revision(tab: Tab) -> None:
+    page = tab.open("/projects/local", shows="New and bad")
+    page.keyboard.press("Tab")
+    assert _focused(page) == "Skip to the page"
+    page.keyboard.press("Enter")
+    for _ in range(20):
+        page.keyboard.press("Tab")
+        if _focused(page) == "attention_b300 V36":
+            break
+    page.keyboard.press("Enter")
+    page.get_by_role("heading", name="attention_b300 V36").wait_for()
+    assert page.evaluate("document.activeElement.id") == "main"
+
+
+def test_a_service_that_is_away_is_said_to_be_and_its_return_noticed(browser: Any, site: Site) -> None:
+    context = browser.new_context()
+    tab = Tab(context, site.stack.url)
+    tab.sign_in(site.stack.token)
+    page = tab.open("/nodes", shows="node-1")
+    page.route("**/api/**", lambda route: route.abort())
+    page.get_by_text("The service does not answer").wait_for()
+    assert page.get_by_role("row").filter(has_text="node-1").count() == 1
+    page.unroute("**/api/**")
+    page.get_by_text("The service does not answer").wait_for(state="detached")
+    context.close()
+
+
+def test_an_empty_database_says_what_to_do_first(browser: Any, tmp_path: Path) -> None:
+    empty = Stack(tmp_path)
+    empty.start_redis()
+    empty.start_service()
+    try:
+        context = browser.new_context()
+        tab = Tab(context, empty.url)
+        tab.sign_in(empty.token)
+        tab.open("/", shows="kernelgate submit")
+        tab.accessible()
+        tab.open("/nodes", shows="No node yet")
+        tab.open("/revisions/rev_none", shows="Not found")
+        tab.quiet()
+        context.close()
+    finally:
+        empty.stop()
+
+
+def _words(chart: Any) -> str:
+    return str(chart.get_attribute("aria-valuetext"))
+
+
+def _focused(page: Page) -> str:
+    return str(page.evaluate("document.activeElement.innerText")).strip()
+
+
+def _sign_in(page: Page, token: str) -> None:
+    page.get_by_label("Token").fill(token)
+    page.get_by_role("button", name="Sign in").click()
