@@ -218,7 +218,9 @@ class History:
 
 def fill(database: Database, *, kernels: int, revisions: int, long: int, cases: int) -> int:
     """Returns how many throughputs there are."""
-    wanted = {f"kernel_{number:02d}": (CLASSES, revisions) for number in range(kernels)}
+    wanted: dict[str, tuple[tuple[str, ...], int]] = {
+        f"kernel_{number:02d}": (CLASSES, revisions) for number in range(kernels)
+    }
     if long:
         wanted[LONG] = (CLASSES[:1], long)
     sizes = SIZES[:cases]
