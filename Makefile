@@ -34,8 +34,9 @@ up: $(STAMP) $(WEB) ## the service with one CPU worker, until stopped
 	@$(BIN)/kernelgate up
 
 .PHONY: test
-test: $(STAMP) $(WEB) ## everything that needs no GPU
+test: $(STAMP) ## everything that needs no GPU
 	@scripts/system-packages
+	@$(MAKE) --no-print-directory --silent web
 	@$(BIN)/pytest -m "not gpu" $(PYTEST_ARGS)
 
 .PHONY: gpu-test

@@ -15,6 +15,10 @@ const RevisionPage = lazy(() => import("./pages/revision/index"));
 const RegressionsPage = lazy(() => import("./pages/regressions"));
 const NodesPage = lazy(() => import("./pages/nodes"));
 
+// A page that is opened by its address needs its part at once, not when the session is known.
+if (window.location.pathname.includes("/kernels/")) void import("./pages/kernel");
+if (window.location.pathname.startsWith("/revisions/")) void import("./pages/revision/index");
+
 export function App(): ReactNode {
   const [path] = useLocation();
   const session = useQuery({ ...sessionQuery, refetchInterval: (query) => (query.state.error ? 5_000 : false) });

@@ -2,7 +2,7 @@ import { useQuery } from "@tanstack/react-query";
 import { type ReactNode, useMemo, useState } from "react";
 import { Link, useLocation } from "wouter";
 import type { Change, DeviceClass, Kernel, Series } from "../api/client";
-import { changesQuery, historyQuery, kernelQuery, overviewQuery } from "../api/queries";
+import { type Chosen, changesQuery, historyQuery, kernelQuery, overviewQuery } from "../api/queries";
 import { HistoryChart } from "../chart/history";
 import { marksOf, pointWords } from "../chart/values";
 import { toKernel, toProject, toRevision } from "../paths";
@@ -15,6 +15,7 @@ import { ScalingSection } from "./scaling";
 
 const RANGES = [20, 50, 200, 1000];
 const ALL = 10_000;
+const STATICS = new Set(["registers", "stack_bytes", "shared_bytes", "spill_bytes", "code_bytes"]);
 const NONE: readonly Change[] = [];
 const ROWS = 50;
 // Two points a pixel are more than a screen can show.
@@ -22,7 +23,22 @@ const POINTS = 1200;
 
 export default function KernelPage({ project, kernel }: { project: string; kernel: string }): ReactNode {
   useTitle(kernel);
+  const [search] = useSearchState();
   const found = useQuery(kernelQuery(project, kernel));
+  const [deviceClass, caseId, metric] = [search.get("class"), search.get("case"), search.get("metric")];
+  // The address says which line it is: that is asked for beside the kernel, not after it.
+  useQuery({
+    ...historyQuery(
+      chosenOf(search, {
+        project,
+        kernel,
+        deviceClass: deviceClass as DeviceClass,
+        caseId: caseId ?? "",
+        metric: metric ?? "",
+      }),
+    ),
+    enabled: found.data === undefined && deviceClass !== null && caseId !== null && metric !== null,
+  });
   return (
     <>
       <p className="crumbs">
@@ -92,6 +108,8 @@ function Controls({
 }: Choice & { metrics: readonly string[] }): ReactNode {
   const [search, change] = useSearchState();
   const cases = kernel.cases.includes(caseId) || caseId === "" ? kernel.cases : [caseId, ...kernel.cases];
+  // Machine code is of no case: its metrics are lines of their own.
+  const caseOf = (wanted: string) => (STATICS.has(wanted) ? "" : caseId || (kernel.cases[0] ?? ""));
   const toggle = (name: string, label: string) => (
     <button
       type="button"
@@ -130,7 +148,9 @@ function Controls({
         metric{" "}
         <select
           value={metric}
-          onChange={(event) => change({ class: deviceClass, case: caseId, metric: event.target.value })}
+          onChange={(event) =>
+            change({ class: deviceClass, case: caseOf(event.target.value), metric: event.target.value, at: null })
+          }
         >
           {[...new Set([metric, ...metrics])].map((one) => (
             <option key={one} value={one}>
@@ -157,19 +177,16 @@ function Controls({
   );
 }
 
+function chosenOf(
+  search: URLSearchParams,
+  line: Pick<Chosen, "project" | "kernel" | "deviceClass" | "caseId" | "metric">,
+): Chosen {
+  return { ...line, limit: Number(search.get("range")) || ALL, mainline: search.has("mainline"), points: POINTS };
+}
+
 function History({ kernel, deviceClass, caseId, metric }: Choice): ReactNode {
   const [search] = useSearchState();
-  const limit = Number(search.get("range")) || ALL;
-  const chosen = {
-    project: kernel.project,
-    kernel: kernel.name,
-    deviceClass,
-    caseId,
-    metric,
-    limit,
-    mainline: search.has("mainline"),
-    points: POINTS,
-  };
+  const chosen = chosenOf(search, { project: kernel.project, kernel: kernel.name, deviceClass, caseId, metric });
   const history = useQuery({ ...historyQuery(chosen), placeholderData: (before) => before });
   const changes = useQuery(changesQuery(chosen));
   return (
