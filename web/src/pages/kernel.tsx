@@ -241,8 +241,13 @@ function Drawn({
   return (
     <section aria-labelledby="history">
       <h2 id="history">
-        {metricName(series.metric)} {unitName(series.unit) && <span className="muted">({unitName(series.unit)})</span>}
-        {series.better && <span className="muted sub">{series.better} is better</span>}
+        {metricName(series.metric)}{" "}
+        {asRatio && canRatio ? (
+          <span className="muted">(speed over the baseline's)</span>
+        ) : (
+          unitName(series.unit) && <span className="muted">({unitName(series.unit)})</span>
+        )}
+        {series.better && !(asRatio && canRatio) && <span className="muted sub">{series.better} is better</span>}
       </h2>
       {asRatio && !canRatio && <p className="notice">There is no baseline on this line: it is shown as measured.</p>}
       <HistoryChart
