@@ -20,7 +20,7 @@ Known = dict[str, Any]
 
 def files(known: Known) -> Iterator[str]:
     """Read what belongs to the host, to its users or to another job."""
-    for path in ("/etc/shadow", "/etc/passwd", "/root/.ssh", "/var/log", "/proc/1/root/etc/passwd", *known["secrets"]):
+    for path in ("/etc/shadow", "/etc/passwd", "/var/log", "/proc/1/root/etc/passwd", *known["secrets"]):
         if _readable(Path(path)):
             yield f"read {path}"
     for place in known["hidden"]:
