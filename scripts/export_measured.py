@@ -13,12 +13,12 @@ import csv
 import gzip
 import io
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from cli.client import Client
 from cli.local.home import find_home, service_address
-from contract.api import EvaluationOut, EvaluationPage
+from contract.api import EvaluationOut, EvaluationPage, RevisionOut
 from contract.devices import DeviceClass
 from contract.outcomes import State
 
@@ -43,14 +43,15 @@ def evaluations_of(client: Client, device_class: DeviceClass) -> list[Evaluation
     return [client.get(f"/evaluations/{one.id}", EvaluationOut, samples=True) for one in wanted]
 
 
-def to_csv(evaluations: Sequence[EvaluationOut]) -> str:
+def to_csv(evaluations: Sequence[EvaluationOut], summaries: Mapping[str, str]) -> str:
+    """`summaries`: of each revision, by its id."""
     text = io.StringIO()
     for line in provenance(evaluations):
         text.write(f"# {line}\n")
     rows = csv.writer(text, lineterminator="\n")
     rows.writerow(COLUMNS)
     for one in evaluations:
-        rows.writerows(_rows(one))
+        rows.writerows(_rows(one, summaries[one.revision.id]))
     rows.writerows(_baselines(evaluations))
     return text.getvalue()
 
@@ -71,12 +72,11 @@ def provenance(evaluations: Sequence[EvaluationOut]) -> Iterator[str]:
     yield "Time of a call in a burst: median over fresh processes; samples, intervals and checks: the JSON beside this."
 
 
-def _rows(one: EvaluationOut) -> Iterator[tuple[object, ...]]:
+def _rows(one: EvaluationOut, summary: str) -> Iterator[tuple[object, ...]]:
     base = one.base.label if one.base else ""
     for result in one.cases:
         for metric in result.metrics:
             if metric.name in KEPT:
-                verdict = result.judgement.verdict.value if result.judgement and metric.name == "time" else ""
                 yield (
                     one.kernel,
                     one.device_class.value,
@@ -86,7 +86,7 @@ def _rows(one: EvaluationOut) -> Iterator[tuple[object, ...]]:
                     metric.name,
                     f"{metric.value:.6g}",
                     metric.unit,
-                    f"measured {verdict}".strip(),
+                    summary,
                 )
 
 
@@ -116,11 +116,14 @@ def main() -> None:
     url, token = service_address(find_home())
     with Client(url, token) as client:
         evaluations = evaluations_of(client, arguments.device_class)
+        summaries = {
+            one.revision.id: client.get(f"/revisions/{one.revision.id}", RevisionOut).summary for one in evaluations
+        }
     if not evaluations:
         raise SystemExit(f"nothing was measured on {arguments.device_class.value}")
     arguments.out.mkdir(parents=True, exist_ok=True)
     name = arguments.out / f"{arguments.device_class.value}_ladders"
-    name.with_suffix(".csv").write_text(to_csv(evaluations))
+    name.with_suffix(".csv").write_text(to_csv(evaluations, summaries))
     content = json.dumps([one.model_dump(mode="json", exclude_none=True) for one in evaluations])
     name.with_suffix(".json.gz").write_bytes(gzip.compress(content.encode(), mtime=0))
     print(f"{len(evaluations)} evaluations -> {name}.csv, {name}.json.gz")
