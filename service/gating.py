@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from sqlmodel import Session, col, select
 
+from contract.api import EvaluationOut
 from contract.devices import DeviceClass
 from contract.gate import Acceptance, CommitGate, GateSubject
 from service import find
@@ -63,10 +64,11 @@ def _subject(session: Session, kernel: Kernel, revisions: Sequence[Revision]) ->
         return None
     suite = suite_of(find.current_suite(session, kernel), kernel)
     classes = [DeviceClass(each.device_class) for each in evaluations]
+    shown = evaluation_outs(session, evaluations, samples=False)
     return GateSubject(
         suite=suite,
-        evaluations=tuple(evaluation_outs(session, evaluations, samples=False)),
-        acceptances=tuple(_acceptances(session, kernel, revisions)),
+        evaluations=tuple(shown),
+        acceptances=tuple(_acceptances(session, kernel, shown)),
         anchored=tuple(
             each
             for revision in revisions
@@ -80,23 +82,27 @@ def _is_a_base(session: Session, revisions: Sequence[Revision]) -> bool:
     return session.exec(select(Evaluation.id).where(col(Evaluation.base_id).in_(ids))).first() is not None
 
 
-def _acceptances(session: Session, kernel: Kernel, revisions: Sequence[Revision]) -> list[Acceptance]:
-    """Slowdowns of exactly these bundles that someone accepted."""
+def _acceptances(session: Session, kernel: Kernel, evaluations: Sequence[EvaluationOut]) -> list[Acceptance]:
+    """Slowdowns that someone accepted of exactly these bundles over exactly these bases, on the classes compared so."""
+    bases: dict[tuple[str, DeviceClass], set[str]] = {}
+    for one in evaluations:
+        compared = bases.setdefault((one.revision.digest or "", one.device_class), set())
+        compared.add((one.base and one.base.digest) or "")
     rows = session.exec(
         select(GithubAcceptance).where(
             GithubAcceptance.project_id == kernel.project_id,
             GithubAcceptance.kernel == kernel.name,
             GithubAcceptance.subject == "slowdown",
-            col(GithubAcceptance.digest).in_([each.digest for each in revisions if each.digest]),
+            col(GithubAcceptance.digest).in_([digest for digest, _ in bases]),
         )
     ).all()
     made = []
     for row in rows:
         for each in row.cases:
-            device_class, _, case = each.partition(" ")
-            made.append(
-                Acceptance(device_class=DeviceClass(device_class), case=case, who=row.who, reason=row.why or "accepted")
-            )
+            name, _, case = each.partition(" ")
+            device_class = DeviceClass(name)
+            if bases.get((row.digest, device_class)) == {row.base_digest}:
+                made.append(Acceptance(device_class=device_class, case=case, who=row.who, reason=row.why or "accepted"))
     return made
 
 

@@ -102,3 +102,30 @@ def test_a_commit_of_which_github_said_that_it_touches_no_kernel_is_a_success(ap
         )
     answer = gate(api)["answer"]
     assert (answer["conclusion"], answer["sentence"]) == ("success", "no kernel is touched: nothing to judge")
+
+
+def test_a_slowdown_is_accepted_over_the_base_that_it_was_shown_with_and_over_no_other(api: Api, node: Api, running):
+    from service.github.tables import GithubAcceptance  # noqa: PLC0415
+
+    bring(api, node, "v1")
+    shown = api.ok("GET", f"/evaluations/{bring(api, node, 'v2', 1.12, commit=COMMIT)}")
+
+    def accept(base_digest: str) -> None:
+        with running.database.write() as session:
+            project = session.exec(select(Project).where(Project.slug == "local")).one()
+            session.add(
+                GithubAcceptance(
+                    project_id=project.id,
+                    kernel="sgemm_cpu",
+                    subject="slowdown",
+                    digest=shown["revision"]["digest"],
+                    base_digest=base_digest,
+                    cases=[f"cpu {case}" for case in CASES],
+                    who="ada",
+                )
+            )
+
+    accept("f" * 64)
+    assert gate(api)["answer"]["conclusion"] == "failure"
+    accept(shown["base"]["digest"])
+    assert gate(api)["answer"]["conclusion"] == "success"
