@@ -24,7 +24,7 @@ def run(cubin: str) -> float:
     got = np.zeros(THREADS, dtype=np.int32)
     memory = check(cuda.cuMemAlloc(got.nbytes))
     started = time.perf_counter()
-    check(cuda.cuLaunchKernel(function, 1, 1, 1, THREADS, 1, 1, 0, 0, ((memory,), (ctypes.c_void_p,)), 0))
+    check(cuda.cuLaunchKernel(function, 1, 1, 1, THREADS, 1, 1, 0, 0, ((int(memory),), (ctypes.c_void_p,)), 0))
     check(cuda.cuCtxSynchronize())
     elapsed_us = (time.perf_counter() - started) * 1e6
     check(cuda.cuMemcpyDtoH(got.ctypes.data, memory, got.nbytes))
