@@ -8,18 +8,20 @@ LOOKS = (4, 8, 16)
 # At a true slowdown of exactly the allowed one, `slower` in at most 5 % of evaluations. One final look spends 4 %, so
 # that what the normal model misses (heavier tails, rounding) still fits under the 5 %.
 FINAL_ALPHA = 0.04
-# Over all looks and repeats this sums to 5 % (the last look's share once more for all repeats, see alpha_of); as the
-# looks share data, and the first hardly ever says `slower` (levels.py), the true sum is under 4 %
-# (tests/verdict/test_error_rates.py). The second look gets the most, as its power is promised; the first gets what a
-# plain `same` needs.
-LOOK_ALPHA = (0.004, 0.025, 0.0105)
+# What each look may spend on `slower` and `faster`. With the last look's share once more for all repeats (see alpha_of)
+# this sums to 5 %; as the looks share data, the true sum is under 4 % (tests/verdict/test_error_rates.py). The first
+# look hardly ever says `slower` (levels.py), so the second, whose power is promised, has nearly all.
+LOOK_ALPHA = (0.001, 0.035, 0.007)
+# What each look may spend on `same` where the true difference is the allowed one: the first gets what a plain answer
+# needs.
+SAME_ALPHA = (0.004, 0.025, 0.0105)
 # Identical code: one false alarm in 10,000 at each look, however small the allowed slowdown is beside the spread.
 IDENTICAL_ALPHA = 1e-4
 # The power that "smallest detectable" stands for.
 POWER = 0.95
 
 
-def alpha_of(look: int | None, processes: int) -> float:
+def alpha_of(look: int | None, processes: int, *, shares: tuple[float, float, float] = LOOK_ALPHA) -> float:
     """One-sided error of a look (1, 2 or 3) at `processes` a side; without a look the evidence is final.
 
     Evidence pooled over repeats grows past the last look: each further 16 processes spend half of what the ones before
@@ -28,4 +30,4 @@ def alpha_of(look: int | None, processes: int) -> float:
     if look is None:
         return FINAL_ALPHA
     repeats = max(math.ceil(processes / LOOKS[-1]) - 1, 0)
-    return LOOK_ALPHA[look - 1] / 2.0**repeats
+    return shares[look - 1] / 2.0**repeats

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from contract.outcomes import Verdict
 from contract.samples import Comparison
 from contract.verdicts import Judgement
-from verdict.alpha import IDENTICAL_ALPHA, LOOKS, alpha_of
+from verdict.alpha import IDENTICAL_ALPHA, LOOKS, SAME_ALPHA, alpha_of
 from verdict.bounds import LARGEST, departure_half_width, half_width, p_above, smallest_detectable
 from verdict.evidence import Evidence, UnusableError, gather
 from verdict.levels import FEWEST_PROCESSES, PLAIN_RATIO, objection
@@ -32,6 +32,10 @@ class _Case:
     @property
     def alpha(self) -> float:
         return alpha_of(self.comparison.look, self.evidence.processes)
+
+    @property
+    def same_alpha(self) -> float:
+        return alpha_of(self.comparison.look, self.evidence.processes, shares=SAME_ALPHA)
 
     @property
     def mirrored(self) -> Evidence:
@@ -98,7 +102,7 @@ def _judge(case: _Case, divisor: int) -> Judgement:
     wide = departure_half_width(
         evidence, alpha=case.alpha / divisor, identical_alpha=IDENTICAL_ALPHA / divisor, margin=case.upper
     )
-    narrow = half_width(evidence, case.alpha)
+    narrow = half_width(evidence, case.same_alpha)
     low, high = mean - wide, mean + wide
     detectable = smallest_detectable(evidence, alpha=case.alpha, divisor=divisor, margin=case.upper)
     if case.comparison.look in (None, len(LOOKS)) and evidence.processes < FEWEST_PROCESSES and detectable is not None:
