@@ -7,7 +7,7 @@ from sqlmodel import Session, col, select
 from contract.outcomes import Outcome, State, Verdict
 from service.metrics import BASELINE_PREFIX
 from service.models import Comparison, Evaluation, Kernel, Revision, Series
-from service.regressions import following, keeping, tracking
+from service.regressions import following, keeping, states, tracking
 from service.regressions.order import key_of, unmeasured_between
 from service.regressions.tables import RegressionCase
 
@@ -28,10 +28,22 @@ def observe_kernel(session: Session, kernel: Kernel, *, origin: str) -> None:
         .join(Revision, col(Revision.id) == col(Evaluation.revision_id))
         .where(Evaluation.kernel_id == kernel.id, Evaluation.origin == origin)
     ).all()
+    watches: dict[str, following.Watch] = {}
+    opened: list[RegressionCase] = []
     for evaluation, revision in sorted(rows, key=lambda row: (key_of(row[1]), row[0].id)):
         if evaluation.base_id is not None and evaluation.state == State.FINISHED:
+            device_class = evaluation.device_class
+            if device_class not in watches:
+                watches[device_class] = following.Watch(session, kernel_id=kernel.id, device_class=device_class)
             base = session.get_one(Revision, evaluation.base_id)
-            _observe_comparisons(session, kernel, evaluation, revision=revision, base=base)
+            opened += _observe_comparisons(
+                session, kernel, evaluation, revision=revision, base=base, watch=watches[device_class]
+            )
+    for watch in watches.values():
+        watch.store()
+    elsewhere = select(Evaluation.id).where(Evaluation.kernel_id == kernel.id, Evaluation.origin != origin)
+    if session.exec(elsewhere.limit(1)).first() is not None:
+        _follow(session, [case for case in opened if case.fixed_by is None])
     tracking.rebuild_all(session, kernel)
 
 
@@ -46,27 +58,35 @@ def observe(session: Session, evaluation: Evaluation) -> None:
         return
     kernel = session.get_one(Kernel, evaluation.kernel_id)
     if evaluation.base_id is not None:
+        watch = following.Watch(session, kernel_id=kernel.id, device_class=evaluation.device_class)
         base = session.get_one(Revision, evaluation.base_id)
-        _observe_comparisons(session, kernel, evaluation, revision=revision, base=base)
+        opened = _observe_comparisons(session, kernel, evaluation, revision=revision, base=base, watch=watch)
+        watch.store()
+        _follow(session, opened)
     tracking.advance(session, kernel, evaluation, revision=revision)
 
 
 def _observe_comparisons(
-    session: Session, kernel: Kernel, evaluation: Evaluation, *, revision: Revision, base: Revision
-) -> None:
+    session: Session,
+    kernel: Kernel,
+    evaluation: Evaluation,
+    *,
+    revision: Revision,
+    base: Revision,
+    watch: following.Watch,
+) -> list[RegressionCase]:
+    """The slowdowns that this opened, or saw again."""
     rows = session.exec(
         select(Comparison).where(Comparison.evaluation_id == evaluation.id).order_by(col(Comparison.position))
     ).all()
-    still_open = following.open_cases(session, kernel_id=kernel.id, device_class=evaluation.device_class)
     suspects: list[Revision] | None = None
+    opened: list[RegressionCase] = []
     for row in rows:
-        open_cases = [each for each in still_open if each.case == row.case]
-        _withdraw(session, row, open_cases, revision=revision, base=base)
-        for case in open_cases:
-            following.follow_with(session, case, revision=revision, base=base, compared=row)
+        _withdraw(session, row, watch, revision=revision, base=base)
+        watch.take(revision=revision, base=base, compared=row)
         if row.verdict not in {Verdict.SLOWER, Verdict.FASTER} or row.ratio is None:
             continue
-        if row.verdict == Verdict.SLOWER and _explained(session, open_cases, revision=revision, base=base):
+        if row.verdict == Verdict.SLOWER and _explained(session, watch.of(row.case), revision=revision, base=base):
             continue
         if suspects is None:
             suspects = [*_unmeasured(session, kernel, evaluation, base=base, until=revision), revision]
@@ -85,9 +105,17 @@ def _observe_comparisons(
             evaluation_id=evaluation.id,
             forgiven=row.allowance,
         )
-        _, case = keeping.keep(session, sign)
+        regression, case = keeping.keep(session, sign)
         if row.verdict == Verdict.SLOWER:
-            following.follow(session, case)
+            opened.append(case)
+            if regression.state in states.OPEN:
+                watch.add(case)
+    return opened
+
+
+def _follow(session: Session, cases: list[RegressionCase]) -> None:
+    for case in cases:
+        following.follow(session, case)
 
 
 def _unmeasured(
@@ -103,25 +131,25 @@ def _unmeasured(
     return unmeasured_between(session, after=base, until=until, series_ids=series) if series else []
 
 
-def _withdraw(
-    session: Session, row: Comparison, open_cases: list[RegressionCase], *, revision: Revision, base: Revision
-) -> None:
+def _withdraw(session: Session, row: Comparison, watch: following.Watch, *, revision: Revision, base: Revision) -> None:
     """The same two measured again, and not slower any more."""
     if row.verdict not in {Verdict.SAME, Verdict.FASTER}:
         return
-    for case in [each for each in open_cases if each.revision_id == revision.id and each.base_id == base.id]:
-        open_cases.remove(case)
-        keeping.withdraw(session, case, why=f"measured again with more evidence: {row.reason or row.verdict}")
+    for case in [each.case for each in watch.of(row.case)]:
+        if case.revision_id == revision.id and case.base_id == base.id:
+            watch.drop(case)
+            keeping.withdraw(session, case, why=f"measured again with more evidence: {row.reason or row.verdict}")
 
 
-def _explained(session: Session, open_cases: list[RegressionCase], *, revision: Revision, base: Revision) -> bool:
+def _explained(session: Session, still_open: list[following.Followed], *, revision: Revision, base: Revision) -> bool:
     """Slower than a revision from before an open slowdown that still stands: no news. In an imported history each
     revision's base is its parent, so that it doesn't contain the slow one."""
     if revision.origin == "imported":
         return False
-    for case in open_cases:
+    for each in still_open:
+        case = each.case
         culprit = session.get_one(Revision, case.revision_id)
         between = key_of(base) < key_of(culprit) < key_of(revision)
-        if between and case.fixed_by is None and case.base_id == base.id and case.standings.get(revision.id, 0) > 1.0:
+        if between and case.fixed_by is None and case.base_id == base.id and (each.standing(revision) or 0.0) > 1.0:
             return True
     return False
