@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from contract.api import NodeOut
+from contract.api import KernelOut, NodeOut
 from contract.base import Model
 from contract.devices import DeviceClass
 from contract.names import CommitId, KernelName, Label, MetricName, ProjectSlug
@@ -52,6 +52,21 @@ class Standing(Model):
     worst_interval: tuple[float, float] | None
     cases: int = Field(description="how many were measured")
     sparkline: tuple[float, ...]
+
+
+class Headline(Model):
+    """The line that stands for a kernel on a class, as in its Standing."""
+
+    device_class: DeviceClass
+    case: str
+    metric: MetricName
+
+
+class KernelDetail(KernelOut):
+    """One kernel with what its page chooses from. `static_metrics` are lines of no case: what the machine code says."""
+
+    headlines: tuple[Headline, ...]
+    static_metrics: tuple[MetricName, ...]
 
 
 class Queue(Model):

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 import sqlalchemy as sa
+from pydantic import TypeAdapter
 from sqlalchemy.orm import aliased
 from sqlmodel import Session, col, select
 
@@ -18,6 +19,8 @@ from service.metrics import BASELINE_PREFIX, OVER_BASELINE
 from service.models import Comparison, Evaluation, Kernel, Project, Revision, Series
 from service.problems import ProblemError
 from service.thinning import thin
+
+_POINTS = TypeAdapter(tuple[Point, ...])
 
 
 def series_out(
@@ -40,7 +43,7 @@ def series_out(
     before one that only compiled. Those that failed are points without a value. `mainline`: those alone. `points`:
     thinned to about so many (service.thinning); failed, faster and slower revisions stay whatever it says.
     """
-    wanted = {"value": metric, "share": OVER_BASELINE, "baseline": BASELINE_PREFIX + metric}
+    beside = {"share": OVER_BASELINE, "baseline": BASELINE_PREFIX + metric}
     series = {
         row.metric: row
         for row in session.exec(
@@ -48,19 +51,19 @@ def series_out(
                 Series.kernel_id == kernel.id,
                 Series.device_class == device_class,
                 Series.case == case_id,
-                col(Series.metric).in_(wanted.values()),
+                col(Series.metric).in_((metric, *beside.values())),
             )
         ).all()
     }
     found = series.get(metric)
     if found is None:
         _check_known(session, project, kernel, device_class=device_class, case_id=case_id, metric=metric)
-    values = {role: values_of(session, series[name].id if name in series else None) for role, name in wanted.items()}
+    own = values_of(session, found.id if found else None)
     line = line_of(
         session,
         kernel,
         device_class=device_class,
-        values=values["value"],
+        values=own,
         case_id=case_id,
         before=before,
         after=after,
@@ -69,11 +72,19 @@ def series_out(
     page = line[-limit:]
     shown = _thinned(page, points)
     ids = [page[place].evaluation for place in shown]
+    # Of what lies beside the line only what is shown is looked up.
+    values = {"value": own} | {
+        role: values_of(session, series[name].id if name in series else None, evaluation_ids=ids)
+        for role, name in beside.items()
+    }
     rows = _rows(session, ids)
     compared = _comparisons(session, case_id, ids)
-    made = tuple(
-        _point(rows[evaluation], place=place, values=values, compared=compared.get(evaluation))
-        for place, evaluation in zip(shown, ids, strict=True)
+    # Validated in one go: a model made for each of a thousand points would take longer than the queries.
+    made = _POINTS.validate_python(
+        [
+            _point(rows[evaluation], place=place, values=values, compared=compared.get(evaluation))
+            for place, evaluation in zip(shown, ids, strict=True)
+        ]
     )
     baseline, baseline_value = _baseline(made, metric=metric, beside=values["baseline"], compared=compared)
     return SeriesOut(
@@ -126,30 +137,31 @@ def _baseline(
     return None, None
 
 
-def _point(row: Any, *, place: int, values: Mapping[str, Mapping[str, Any]], compared: Any) -> Point:
+def _point(row: Any, *, place: int, values: Mapping[str, Mapping[str, Any]], compared: Any) -> dict[str, Any]:
+    """The fields of a Point."""
     value, share = values["value"].get(row.evaluation), values["share"].get(row.evaluation)
     interval = None
     if compared and compared.low is not None and compared.high is not None:
         interval = (compared.low, compared.high)
-    return Point(
-        place=place,
-        revision=row.revision,
-        evaluation=row.evaluation,
-        label=row.label,
-        commit=row.commit,
-        summary=row.summary,
-        mainline=row.mainline,
-        at=row.finished_at or row.created_at,
-        value=value.value if value else None,
-        low=value.low if value else None,
-        high=value.high if value else None,
-        outcome=row.outcome,
-        verdict=compared.verdict if compared else None,
-        base=row.base,
-        ratio=compared.ratio if compared else None,
-        interval=interval,
-        of_baseline=share.value if share else None,
-    )
+    return {
+        "place": place,
+        "revision": row.revision,
+        "evaluation": row.evaluation,
+        "label": row.label,
+        "commit": row.commit,
+        "summary": row.summary,
+        "mainline": row.mainline,
+        "at": row.finished_at or row.created_at,
+        "value": value.value if value else None,
+        "low": value.low if value else None,
+        "high": value.high if value else None,
+        "outcome": row.outcome,
+        "verdict": compared.verdict if compared else None,
+        "base": row.base,
+        "ratio": compared.ratio if compared else None,
+        "interval": interval,
+        "of_baseline": share.value if share else None,
+    }
 
 
 def _comparisons(session: Session, case_id: str, evaluation_ids: Sequence[str]) -> dict[str, Any]:

@@ -12,8 +12,9 @@ from sqlmodel import Session, col, select
 from contract.api import KernelOut
 from contract.devices import DeviceClass
 from contract.suite import Case
+from contract.views import Headline, KernelDetail
 from service.metrics import BASELINE_PREFIX, OVER_BASELINE
-from service.models import Kernel, Project, Revision, Series, Suite
+from service.models import Kernel, Project, Revision, Series, Standing, Suite
 
 _FIRST_METRICS = ("time", "throughput", OVER_BASELINE, "of_baseline")
 # In place of None, which databases sort on either end.
@@ -58,6 +59,20 @@ def kernel_outs(session: Session, project: Project, *, only: str | None = None) 
         )
         for kernel in kernels
     ]
+
+
+def kernel_detail(session: Session, project: Project, kernel: Kernel) -> KernelDetail:
+    standings = session.exec(select(Standing.content).where(Standing.kernel_id == kernel.id)).all()
+    own = select(Series.metric).where(Series.kernel_id == kernel.id, Series.case == "")
+    return KernelDetail(
+        **dict(kernel_outs(session, project, only=kernel.name)[0]),
+        headlines=tuple(
+            Headline(device_class=one["device_class"], case=one["case"], metric=one["metric"])
+            for one in standings
+            if one["case"] is not None and one["metric"] is not None
+        ),
+        static_metrics=tuple(session.exec(own.distinct().order_by(col(Series.metric))).all()),
+    )
 
 
 def _newest_labels(session: Session, kernel_ids: Sequence[str]) -> dict[str, str]:

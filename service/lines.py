@@ -86,13 +86,17 @@ def line_of(
     return places
 
 
-def values_of(session: Session, series_id: str | None) -> dict[str, Measured]:
-    """evaluation -> what a history may draw of it, of the whole series."""
+def values_of(
+    session: Session, series_id: str | None, *, evaluation_ids: Sequence[str] | None = None
+) -> dict[str, Measured]:
+    """evaluation -> what a history may draw of it, of the whole series or of these evaluations."""
     if series_id is None:
         return {}
     query = sa.select(_MEASUREMENT.evaluation_id, _MEASUREMENT.value, _MEASUREMENT.low, _MEASUREMENT.high).where(
         _MEASUREMENT.series_id == series_id, _MEASUREMENT.trusted.is_(True)
     )
+    if evaluation_ids is not None:
+        query = query.where(among(session, _MEASUREMENT.evaluation_id, evaluation_ids))
     return {row[0]: row for row in _fetch(session, query)}
 
 

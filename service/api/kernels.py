@@ -3,10 +3,11 @@
 from fastapi import APIRouter
 
 from contract.api import KernelOut
+from contract.views import KernelDetail
 from service.auth import Reader
 from service.database import DatabaseDep
 from service.find import kernel_by_name, project_by_slug
-from service.kernels import kernel_outs
+from service.kernels import kernel_detail, kernel_outs
 
 router = APIRouter(tags=["kernels"])
 
@@ -19,8 +20,8 @@ def list_kernels(project: str, database: DatabaseDep, principal: Reader) -> list
 
 
 @router.get("/projects/{project}/kernels/{kernel}")
-def get_kernel(project: str, kernel: str, database: DatabaseDep, principal: Reader) -> KernelOut:
+def get_kernel(project: str, kernel: str, database: DatabaseDep, principal: Reader) -> KernelDetail:
+    """One kernel, and which of its lines stands for it on each class."""
     with database.read() as session:
         owner = project_by_slug(session, principal=principal, slug=project)
-        known = kernel_by_name(session, project=owner, name=kernel)
-        return kernel_outs(session, owner, only=known.name)[0]
+        return kernel_detail(session, owner, kernel_by_name(session, project=owner, name=kernel))

@@ -1,6 +1,7 @@
 from sqlmodel import select
 
 from contract.api import Scope
+from contract.statics import FunctionStatics
 from service.models import Project
 from tests.service.client import CASES
 from tests.service.test_history import evaluate
@@ -49,3 +50,23 @@ def test_a_token_of_another_project_sees_nothing(api, running):
     bound = running.api(running.token(Scope.READ, project_id=other))
     assert bound.problem("GET", "/projects/local/kernels")["type"] == "forbidden"
     assert bound.ok("GET", "/projects/other/kernels") == []
+
+
+def test_one_kernel_says_which_line_stands_for_it_on_each_class_and_which_are_of_no_case(api):
+    bring(api)
+    found = api.ok("GET", "/projects/local/kernels/attention_b300")
+    listed = kernels(api)["attention_b300"]
+    assert {name: found[name] for name in listed} == listed
+    [standing] = (
+        one
+        for one in api.ok("GET", "/projects/local/overview")["standings"]
+        if (one["kernel"], one["device_class"]) == ("attention_b300", "b300")
+    )
+    assert found["headlines"] == [{name: standing[name] for name in ("device_class", "case", "metric")}]
+    assert found["static_metrics"] == []
+
+
+def test_the_lines_of_no_case_are_those_of_the_machine_code(api, node):
+    api.bring_suite()
+    evaluate(api, node, "v1", statics=(FunctionStatics(function="a", architecture="x86-64", code_bytes=100),))
+    assert api.ok("GET", "/projects/local/kernels/sgemm_cpu")["static_metrics"] == ["code_bytes"]

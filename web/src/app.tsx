@@ -1,23 +1,31 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
-import { lazy, type ReactNode, Suspense, useEffect, useRef } from "react";
+import { type ReactNode, useEffect, useRef } from "react";
 import { Link, Redirect, Route, Switch, useLocation } from "wouter";
-import { client, keepCsrf, OfflineError, ProblemError, unwrap } from "./api/client";
-import { evaluationQuery, projectsQuery, sessionQuery } from "./api/queries";
+import { client, isRefused, keepCsrf, OfflineError, unwrap } from "./api/client";
+import { evaluationQuery, kernelQuery, projectsQuery, queries, revisionQuery, sessionQuery } from "./api/queries";
 import { LinkPage, TokenForm } from "./pages/login";
 import { OverviewPage } from "./pages/overview";
 import { toProject, toRevision } from "./paths";
-import { Empty, Failed, Loaded, Loading, useTitle } from "./ui/states";
+import { Later, partOf } from "./ui/later";
+import { Empty, Failed, Loaded, useTitle } from "./ui/states";
 import { ThemeButton } from "./ui/theme";
 
 // Charts and cases come with the pages that show them.
-const KernelPage = lazy(() => import("./pages/kernel"));
-const RevisionPage = lazy(() => import("./pages/revision/index"));
-const RegressionsPage = lazy(() => import("./pages/regressions"));
-const NodesPage = lazy(() => import("./pages/nodes"));
+const kernelPage = partOf(() => import("./pages/kernel/index"));
+const revisionPage = partOf(() => import("./pages/revision/index"));
+const regressionsPage = partOf(() => import("./pages/regressions"));
+const nodesPage = partOf(() => import("./pages/nodes"));
 
-// A page that is opened by its address needs its part at once, not when the session is known.
-if (window.location.pathname.includes("/kernels/")) void import("./pages/kernel");
-if (window.location.pathname.startsWith("/revisions/")) void import("./pages/revision/index");
+// A page that is opened by its address needs its part and its subject at once, not one after the other.
+const [, first, second, third, fourth] = window.location.pathname.split("/");
+if (first === "projects" && third === "kernels" && second && fourth) {
+  void kernelPage.load().catch(() => {});
+  void queries.prefetchQuery(kernelQuery(second, fourth));
+}
+if (first === "revisions" && second) {
+  void revisionPage.load().catch(() => {});
+  void queries.prefetchQuery(revisionQuery(second));
+}
 
 export function App(): ReactNode {
   const [path] = useLocation();
@@ -43,43 +51,44 @@ export function App(): ReactNode {
   );
 }
 
+/** Pages ask for what they show beside the session, not after it. Where there is none, that is what is asked for. */
 function Signed({ data, error, refetch }: { data: unknown; error: Error | null; refetch: () => void }): ReactNode {
-  if (error instanceof ProblemError && (error.status === 401 || error.status === 403)) return <TokenForm />;
-  if (error instanceof OfflineError || (error && data === undefined)) {
+  if (isRefused(error)) return <TokenForm />;
+  if (error && (error instanceof OfflineError || data === undefined)) {
     return <Failed error={error} what="this page" retry={refetch} />;
   }
-  if (data === undefined) return <Loading what="this page" />;
   return (
-    <Suspense fallback={<Loading what="this page" />}>
-      <Switch>
-        <Route path="/">
-          <HomePage />
-        </Route>
-        <Route path="/projects/:project">
-          {({ project }) => <OverviewPage project={decodeURIComponent(project)} />}
-        </Route>
-        <Route path="/projects/:project/kernels/:kernel">
-          {({ project, kernel }) => (
-            <KernelPage project={decodeURIComponent(project)} kernel={decodeURIComponent(kernel)} />
-          )}
-        </Route>
-        <Route path="/revisions/:id">{({ id }) => <RevisionPage key={id} id={decodeURIComponent(id)} />}</Route>
-        <Route path="/evaluations/:id">{({ id }) => <EvaluationLink id={decodeURIComponent(id)} />}</Route>
-        <Route path="/regressions">
-          <RegressionsPage />
-        </Route>
-        <Route path="/nodes">
-          <NodesPage />
-        </Route>
-        <Route>
-          <Empty title="Not found">
-            <p>
-              There is no such page. <Link href="/">To the overview</Link>
-            </p>
-          </Empty>
-        </Route>
-      </Switch>
-    </Suspense>
+    <Switch>
+      <Route path="/">
+        <HomePage />
+      </Route>
+      <Route path="/projects/:project">{({ project }) => <OverviewPage project={decodeURIComponent(project)} />}</Route>
+      <Route path="/projects/:project/kernels/:kernel">
+        {({ project, kernel }) => (
+          <Later
+            part={kernelPage}
+            props={{ project: decodeURIComponent(project), kernel: decodeURIComponent(kernel) }}
+          />
+        )}
+      </Route>
+      <Route path="/revisions/:id">
+        {({ id }) => <Later key={id} part={revisionPage} props={{ id: decodeURIComponent(id) }} />}
+      </Route>
+      <Route path="/evaluations/:id">{({ id }) => <EvaluationLink id={decodeURIComponent(id)} />}</Route>
+      <Route path="/regressions">
+        <Later part={regressionsPage} props={{}} />
+      </Route>
+      <Route path="/nodes">
+        <Later part={nodesPage} props={{}} />
+      </Route>
+      <Route>
+        <Empty title="Not found">
+          <p>
+            There is no such page. <Link href="/">To the overview</Link>
+          </p>
+        </Empty>
+      </Route>
+    </Switch>
   );
 }
 

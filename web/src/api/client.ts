@@ -9,7 +9,7 @@ export type Standing = Schemas["Standing"];
 export type Node = Schemas["NodeOut"];
 export type Series = Schemas["Series"];
 export type Point = Schemas["Point"];
-export type Kernel = Schemas["KernelOut"];
+export type Kernel = Schemas["KernelDetail"];
 export type Scaling = Schemas["Scaling"];
 export type Curve = Schemas["Curve"];
 export type Revision = Schemas["RevisionOut"];
@@ -45,6 +45,10 @@ export class OfflineError extends Error {
     super("the service does not answer");
   }
 }
+
+/** Whoever asks has not signed in, or may not see it. */
+export const isRefused = (error: Error | null): boolean =>
+  error instanceof ProblemError && (error.status === 401 || error.status === 403);
 
 // Every change needs it beside the cookie. A page that is loaded anew learns it from GET /session.
 let csrf: string | null = null;

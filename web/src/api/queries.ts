@@ -1,9 +1,16 @@
-import { QueryClient, queryOptions } from "@tanstack/react-query";
-import { client, type DeviceClass, keepCsrf, OfflineError, unwrap } from "./client";
+import { QueryCache, QueryClient, queryOptions } from "@tanstack/react-query";
+import { client, type DeviceClass, keepCsrf, OfflineError, ProblemError, unwrap } from "./client";
 
 export const REFRESH_MS = 15_000;
 
 export const queries = new QueryClient({
+  queryCache: new QueryCache({
+    onError: (error, query) => {
+      // The session has ended or never was: it is asked for again, and answers with the form.
+      const ended = error instanceof ProblemError && error.status === 401;
+      if (ended && query.queryKey[0] !== "session") void queries.invalidateQueries({ queryKey: ["session"] });
+    },
+  }),
   defaultOptions: {
     queries: {
       // A service on this machine answers whatever the browser thinks of the network.

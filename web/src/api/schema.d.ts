@@ -341,7 +341,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Get Kernel */
+        /**
+         * Get Kernel
+         * @description One kernel, and which of its lines stands for it on each class.
+         */
         get: operations["get_kernel_api_v1_projects__project__kernels__kernel__get"];
         put?: never;
         post?: never;
@@ -1353,6 +1356,17 @@ export interface components {
             tolerated?: string | null;
             verdict?: components["schemas"]["Verdict"] | null;
         };
+        /**
+         * Headline
+         * @description The line that stands for a kernel on a class, as in its Standing.
+         */
+        Headline: {
+            /** Case */
+            case: string;
+            device_class: components["schemas"]["DeviceClass"];
+            /** Metric */
+            metric: string;
+        };
         /** Health */
         Health: {
             /**
@@ -1478,6 +1492,34 @@ export interface components {
             /** Smallest Detectable */
             smallest_detectable: number | null;
             verdict: components["schemas"]["Verdict"];
+        };
+        /**
+         * KernelDetail
+         * @description One kernel with what its page chooses from. `static_metrics` are lines of no case: what the machine code says.
+         */
+        KernelDetail: {
+            /** Cases */
+            cases: string[];
+            /** Device Classes */
+            device_classes: components["schemas"]["DeviceClass"][];
+            /** Headlines */
+            headlines: components["schemas"]["Headline"][];
+            /** Metrics */
+            metrics: string[];
+            /** Name */
+            name: string;
+            /** Newest */
+            newest: string | null;
+            /** Operator */
+            operator: string;
+            /** Project */
+            project: string;
+            /** Revisions */
+            revisions: number;
+            /** Static Metrics */
+            static_metrics: string[];
+            /** Summary */
+            summary: string;
         };
         /** KernelOut */
         KernelOut: {
@@ -3903,7 +3945,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["KernelOut"];
+                    "application/json": components["schemas"]["KernelDetail"];
                 };
             };
             /** @description Something in the request is wrong; `field` names it */

@@ -2,7 +2,7 @@ import { type KeyboardEvent, type ReactNode, useEffect, useRef, useState } from 
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import type { Point, Series } from "../api/client";
-import { caseName, metricName, number, oneLine, unitName } from "../text";
+import { caseName, metricName, number, oneLine, percent, unitName, words } from "../text";
 import { baselineOf, type Mark, pointWords, shownOf } from "./values";
 
 const HEIGHT = 320;
@@ -231,8 +231,9 @@ function drawMarks(plot: uPlot, { series, marks, asRatio, baseline, font, colour
     ctx.setLineDash([]);
     ctx.fillStyle = colours.muted;
     ctx.textAlign = "left";
-    const said = `${oneLine(series.baseline ?? "baseline", 40)} ${number(series.baseline_value)} ${unitName(series.unit)}`;
-    ctx.fillText(said.trim(), bbox.left + 8 * scale, y - 8 * scale);
+    const said = `${words(oneLine(series.baseline ?? "baseline", 40))} ${number(series.baseline_value)} ${unitName(series.unit)}`;
+    // Above the line, unless it is at the top.
+    ctx.fillText(said.trim(), bbox.left + 8 * scale, y + (y - bbox.top < 20 * scale ? 10 : -9) * scale);
   }
   for (const mark of marks) {
     const x = plot.valToPos(mark.place - 0.5, "x", true);
@@ -253,9 +254,17 @@ function drawMarks(plot: uPlot, { series, marks, asRatio, baseline, font, colour
       ctx.fillStyle = colours.bad;
       ctx.fillText("✕", x, bbox.top + bbox.height - MARK_PX * scale);
     } else if (point.verdict === "slower" || (point.verdict === "faster" && series.points.length <= 60)) {
+      const y = plot.valToPos(value, "y", true);
       const slower = point.verdict === "slower";
       ctx.fillStyle = slower ? colours.bad : colours.good;
-      ctx.fillText(slower ? "▼" : "▲", x, plot.valToPos(value, "y", true) + (slower ? 14 : -14) * scale);
+      ctx.fillText(slower ? "▼" : "▲", x, y + (slower ? 14 : -14) * scale);
+      if (!slower) continue;
+      ctx.beginPath();
+      ctx.arc(x, y, 3.5 * scale, 0, 2 * Math.PI);
+      ctx.fill();
+      // How much, where labels have room side by side.
+      if (point.ratio != null && bbox.width / series.points.length > 48 * scale)
+        ctx.fillText(percent(Math.abs(point.ratio - 1)), x, y + 30 * scale);
     }
   }
   const newest = series.points.findLast((point) => point.mainline && point.value !== null);

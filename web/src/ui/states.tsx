@@ -21,7 +21,9 @@ export function Loaded<T>({
       </>
     );
   }
-  if (query.error) return <Failed error={query.error} what={what} retry={() => query.refetch()} />;
+  // Without a session the form to sign in is on its way.
+  const unknown = query.error instanceof ProblemError && query.error.status === 401;
+  if (query.error && !unknown) return <Failed error={query.error} what={what} retry={() => query.refetch()} />;
   return <Loading what={what} />;
 }
 

@@ -1,11 +1,11 @@
 import { useQuery } from "@tanstack/react-query";
 import type { ReactNode } from "react";
-import type { Curve, DeviceClass, Scaling } from "../api/client";
-import { scalingQuery } from "../api/queries";
-import { type CurveLine, LogChart } from "../chart/curve";
-import { caseName, number, oneLine, unitName, words } from "../text";
-import { Loaded } from "../ui/states";
-import { Table } from "../ui/table";
+import type { Curve, DeviceClass, Scaling } from "../../api/client";
+import { scalingQuery } from "../../api/queries";
+import { type CurveLine, LogChart } from "../../chart/curve";
+import { caseName, number, oneLine, unitName, words } from "../../text";
+import { Loaded } from "../../ui/states";
+import { Table } from "../../ui/table";
 
 /** Case families over their sizes, beside the baseline. Nothing where the suite has no families. */
 export function ScalingSection(props: { project: string; kernel: string; deviceClass: DeviceClass }): ReactNode {
