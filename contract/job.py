@@ -23,7 +23,7 @@ class RevisionRef(Model):
 
 
 class Job(Model):
-    """`build_only`: no card of the class is at hand; the outcome is `built`."""
+    """`build_only`: no card of the class is at hand; the outcome is `built`. `profile`: read its counters too."""
 
     evaluation_id: str
     lease_token: str
@@ -38,6 +38,7 @@ class Job(Model):
     protocol_version: int
     repeat: int
     build_only: bool = False
+    profile: bool = False
 
 
 class NodeInfo(Model):

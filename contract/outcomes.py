@@ -27,6 +27,8 @@ class Stage(StrEnum):
     INSPECT = "inspect"
     VERIFY = "verify"
     MEASURE = "measure"
+    SANITIZE = "sanitize"
+    PROFILE = "profile"
     REPORT = "report"
 
 
@@ -67,6 +69,7 @@ class Reason(StrEnum):
     NAN_VALUES = "nan_values"
     OUT_OF_BOUNDS_WRITE = "out_of_bounds_write"
     INPUT_MODIFIED = "input_modified"
+    SANITIZER_FINDING = "sanitizer_finding"
     CASE_REFUSED = "case_refused"
 
     CLOCKS_DISAGREE = "clocks_disagree"
@@ -104,6 +107,7 @@ OUTCOME_OF: dict[Reason, Outcome] = {
     Reason.NAN_VALUES: Outcome.INCORRECT,
     Reason.OUT_OF_BOUNDS_WRITE: Outcome.INCORRECT,
     Reason.INPUT_MODIFIED: Outcome.INCORRECT,
+    Reason.SANITIZER_FINDING: Outcome.INCORRECT,
     Reason.CASE_REFUSED: Outcome.INCORRECT,
     Reason.CLOCKS_DISAGREE: Outcome.UNTRUSTED,
     Reason.FASTER_THAN_ROOFLINE: Outcome.UNTRUSTED,

@@ -24,6 +24,8 @@ StaticMetric = Literal[
     "code_bytes",
 ]
 
+SanitizerTool = Literal["memcheck", "racecheck", "initcheck", "synccheck"]
+
 
 class Case(Model):
     """One set of dimensions. `dims` maps each parameter of the operator to its value; a flag is 0 or 1."""
@@ -114,6 +116,9 @@ class Suite(Model):
     cases: tuple[Case, ...] = Field(min_length=1)
     verify_cases: tuple[Case, ...] = ()
     tolerances: dict[str, float] = {}
+    sanitize: tuple[SanitizerTool, ...] = Field(
+        default=("memcheck",), description="tools of compute-sanitizer that look at GPU code, where a node has them"
+    )
     policy: Policy = Policy()
     allowances: tuple[Allowance, ...] = ()
     predictions: tuple[Prediction, ...] = ()

@@ -1,4 +1,4 @@
-"""One evaluation from bundles to report, without the network: build, record, inspect, verify, measure.
+"""One evaluation from bundles to report, without the network: each stage but fetch and report.
 
 `kernelgate run` and the agent both call `evaluate`. What a side does wrong comes back as the report's failure; the
 base's is never the head's fault.
@@ -25,6 +25,7 @@ from contract.report import (
     Environment,
     Failure,
     LeftOut,
+    Metric,
     Report,
     StageTime,
 )
@@ -33,6 +34,7 @@ from worker import node
 from worker.building import BuiltSide, digest_of
 from worker.builds import Builds
 from worker.cache import Cache
+from worker.examining import Examiner, NotExaminedError
 from worker.failure import Failed
 from worker.interpreting import interpret
 from worker.judging import Judged, judge
@@ -49,6 +51,8 @@ __all__ = ["Cancelled", "evaluate"]
 
 # The report must be on its way before the lease ends.
 _REPORT_MARGIN_S = 30.0
+# What looks at the calls afterwards must not take the evaluation beyond its limit.
+_EXAMINE_MARGIN_S = 5.0
 _MAX_STATICS = 256
 
 
@@ -147,6 +151,53 @@ class _Run:
             on_progress=self._progress,
         )
         self.failure = self.judged.failure
+        if self.failure is None:
+            self._examine(sides["head"], room)
+
+    def _examine(self, head: Side, room: Room) -> None:
+        """After all that is judged. What can't be looked at here changes nothing; a finding of the sanitizer does."""
+        job = self.job
+        examiner = Examiner(
+            side=head,
+            suite=job.suite,
+            device_class=job.device_class,
+            room=room,
+            settings=self.settings,
+            on_progress=self._progress,
+            left_s=lambda: self._ends_at - _EXAMINE_MARGIN_S - time.monotonic(),
+        )
+        metrics: dict[str, tuple[Metric, ...]] = {}
+
+        def profile() -> str:
+            examiner.profile(metrics)
+            return f"counters of {len(metrics)} cases"
+
+        # Host code that is its own kernel is no matter for either.
+        if job.suite.sanitize and job.device_class != DeviceClass.CPU:
+            self._optional(Stage.SANITIZE, examiner.sanitize)
+        if job.profile and self.failure is None:
+            self._optional(Stage.PROFILE, profile)
+        self.judged.cases = [
+            case.model_copy(update={"metrics": (*case.metrics, *metrics.get(case.case, ()))})
+            for case in self.judged.cases
+        ]
+
+    def _optional(self, stage: Stage, act: Callable[[], str]) -> None:
+        self._progress(stage, 0, 0, "")
+        began, detail = datetime.now(UTC), ""
+        try:
+            detail = act()
+        except NotExaminedError as error:
+            self.left_out += (LeftOut(stage=stage, why=str(error)[:1000]),)
+            return
+        except Failed as error:
+            if error.failure.reason != Reason.SANITIZER_FINDING:
+                self.left_out += (LeftOut(stage=stage, why=error.failure.message[:1000]),)
+                return
+            self.failure = error.failure
+        self.judged.stages.append(
+            StageTime(stage=stage, started_at=began, ended_at=datetime.now(UTC), detail=detail[:300])
+        )
 
     def report(self, *, sandbox: Sandbox) -> Report:
         job, failure = self.job, self.failure

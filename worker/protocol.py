@@ -1,4 +1,5 @@
-"""What the worker's own processes say to each other: pipeline -> recorder, pipeline -> judge, judge -> launchers.
+"""What the worker's own processes say to each other: pipeline -> recorder, pipeline -> judge, judge -> launchers,
+pipeline -> launchers that a tool looks at.
 
 Every message is one line of JSON. The judge and the launchers are started with pipes on stdin and stdout; whatever a
 child prints for people goes to stderr. The arena is an inherited file descriptor.
@@ -220,5 +221,36 @@ class LauncherReply(Model):
     baseline: str | None = None
     libraries: dict[str, str] = {}
 
+
+# ---------------------------------------------------------------- pipeline -> launcher under a tool of NVIDIA's
+
+
+class ExamineCase(Model):
+    case: CaseId
+    record: str
+    cubins: dict[Digest, str]
+
+
+class ExamineJob(Model):
+    """A file that the process is given. `seed`: of the inputs."""
+
+    cases: tuple[ExamineCase, ...]
+    seed: int
+
+
+class Examining(Model):
+    """Sent before a case is called."""
+
+    kind: Literal["examining"] = "examining"
+    case: CaseId
+
+
+class Examined(Model):
+    """Every case has been called to its end."""
+
+    kind: Literal["examined"] = "examined"
+
+
+ExamineSays = Annotated[Examining | Examined, Field(discriminator="kind")]
 
 LAUNCHER_ARGUMENTS = ("--arena-fd", "--arena-bytes")

@@ -47,6 +47,8 @@ class WorkerSettings(BaseSettings):
     record_limit_s: float = Field(default=180.0, description="one case, with its compilation and tuning for Triton")
     call_limit_s: float = Field(default=20.0, description="one call of a revision in the judge")
     interpret_limit_s: float = Field(default=180.0, description="one call in Triton's interpreter, without a card")
+    sanitize_limit_s: float = Field(default=180.0, description="one tool of compute-sanitizer over the cases it checks")
+    profile_limit_s: float = Field(default=180.0, description="Nsight Compute over one case")
     silence_limit_s: float = Field(default=300.0, description="a judge that says nothing for so long is ended")
     evaluation_limit_s: float = 3000.0
     soft_limit_s: int = 3120
@@ -69,8 +71,15 @@ class WorkerSettings(BaseSettings):
 
     gxx: str = "g++"
     nvcc: str | None = Field(default=None, description="by default from PATH, /usr/local/cuda, or the PyPI wheels")
+    ncu: str | None = Field(
+        default=None, description="Nsight Compute; by default from PATH or where it installs itself"
+    )
+    compute_sanitizer: str | None = Field(default=None, description="by default from PATH or /usr/local/cuda")
     recorder: tuple[str, ...] = Field(default=("-m", "worker.record"), description="arguments of the interpreter")
     judge: tuple[str, ...] = ("-m", "worker.judge")
+    examined: tuple[str, ...] = Field(
+        default=("-m", "worker.launch.examined"), description="what NVIDIA's tools look at"
+    )
 
     @property
     def lock_file(self) -> Path:

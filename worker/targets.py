@@ -52,7 +52,8 @@ def left_out(manifest: Manifest, job: Job, *, unverified: str | None) -> tuple[L
         record = "nothing can be recorded without a card"
         verify = unverified or ""
         measure = f"this node has no card to time {manifest.language} on"
-    stages = ((Stage.RECORD, record), (Stage.VERIFY, verify), (Stage.MEASURE, measure))
+    profile = measure if job.profile else ""
+    stages = ((Stage.RECORD, record), (Stage.VERIFY, verify), (Stage.MEASURE, measure), (Stage.PROFILE, profile))
     on_cpu = manifest.language == "cpp"
     return tuple(
         LeftOut(stage=stage, why=why[:1000]) for stage, why in stages if why and not (on_cpu and stage is Stage.RECORD)

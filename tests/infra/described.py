@@ -49,7 +49,7 @@ def default_words(field: FieldInfo) -> str:
     if value in ((), {}, ""):
         return "empty"
     assert value is not PydanticUndefined
-    return str(value)
+    return ", ".join(f"`{each}`" for each in value) if isinstance(value, tuple) else str(value)
 
 
 def tables_by_heading(markdown: str) -> dict[str, list[list[str]]]:

@@ -1,24 +1,14 @@
 """The GPU classes' way through the pipeline, with stand-ins for recorder and judge and no GPU."""
 
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from contract.outcomes import Reason, Stage
 from contract.report import Report
-from tests.worker.jobs import FAKE_RECORDER, FIXTURES, bundle, bundles, job, settings, sha256, suite
+from tests.worker.jobs import FAKE_RECORDER, bundle, bundles, job, settings, sha256, suite
 from worker import node
 from worker.pipeline import evaluate
-from worker.toolchains.nvcc import find_nvcc
-
-
-@pytest.fixture(scope="module")
-def cubin(tmp_path_factory) -> Path:
-    out = tmp_path_factory.mktemp("cubin") / "spills.cubin"
-    argv = [find_nvcc(None).path, "-O3", "-gencode=arch=compute_90a,code=sm_90a", "--cubin", "-o", out]
-    subprocess.run([*argv, FIXTURES / "spills.cu"], check=True)
-    return out
 
 
 @pytest.fixture(autouse=True)

@@ -1423,7 +1423,7 @@ export interface components {
         };
         /**
          * Job
-         * @description `build_only`: no card of the class is at hand; the outcome is `built`.
+         * @description `build_only`: no card of the class is at hand; the outcome is `built`. `profile`: read its counters too.
          */
         Job: {
             base: components["schemas"]["RevisionRef"] | null;
@@ -1446,6 +1446,11 @@ export interface components {
             kernel: string;
             /** Lease Token */
             lease_token: string;
+            /**
+             * Profile
+             * @default false
+             */
+            profile: boolean;
             /** Project */
             project: string;
             /** Protocol Version */
@@ -1881,7 +1886,7 @@ export interface components {
          * @description Why an evaluation did not pass. Stable: clients and history depend on the spelling.
          * @enum {string}
          */
-        Reason: "compile_error" | "compile_timed_out" | "entry_missing" | "flag_not_allowed" | "not_recordable" | "not_relocatable" | "architecture_unsupported" | "crashed" | "timed_out" | "returned_error" | "wrong_values" | "nan_values" | "out_of_bounds_write" | "input_modified" | "case_refused" | "clocks_disagree" | "faster_than_roofline" | "untouched_slot_written" | "left_running" | "calls_overlap" | "attempts_exhausted" | "deadline_passed" | "toolchain_missing" | "sandbox_missing" | "device_unhealthy" | "baseline_failed" | "base_failed" | "out_of_memory" | "internal_error" | "by_request" | "superseded";
+        Reason: "compile_error" | "compile_timed_out" | "entry_missing" | "flag_not_allowed" | "not_recordable" | "not_relocatable" | "architecture_unsupported" | "crashed" | "timed_out" | "returned_error" | "wrong_values" | "nan_values" | "out_of_bounds_write" | "input_modified" | "sanitizer_finding" | "case_refused" | "clocks_disagree" | "faster_than_roofline" | "untouched_slot_written" | "left_running" | "calls_overlap" | "attempts_exhausted" | "deadline_passed" | "toolchain_missing" | "sandbox_missing" | "device_unhealthy" | "baseline_failed" | "base_failed" | "out_of_memory" | "internal_error" | "by_request" | "superseded";
         /** RegressionEventOut */
         RegressionEventOut: {
             /**
@@ -2272,7 +2277,7 @@ export interface components {
          * @description What an attempt does, in this order.
          * @enum {string}
          */
-        Stage: "fetch" | "build" | "record" | "inspect" | "verify" | "measure" | "report";
+        Stage: "fetch" | "build" | "record" | "inspect" | "verify" | "measure" | "sanitize" | "profile" | "report";
         /**
          * StageTime
          * @description `own_s` is what the worker itself spent, beside recording, verifying and measuring.
@@ -2448,6 +2453,14 @@ export interface components {
              * @default []
              */
             revisions: string[];
+            /**
+             * Sanitize
+             * @description tools of compute-sanitizer that look at GPU code, where a node has them
+             * @default [
+             *       "memcheck"
+             *     ]
+             */
+            sanitize: ("memcheck" | "racecheck" | "initcheck" | "synccheck")[];
             /**
              * Summary
              * @default
