@@ -114,6 +114,14 @@ class Curve(Model):
     points: tuple[ScalingPoint, ...]
 
 
+class Roofs(Model):
+    """What the card can do at most, by its data sheet: `throughput` in the unit of the curves' throughput, for the
+    kernel's type; `per_intensity` what its memory lets it do at one operation per byte, in the same unit."""
+
+    throughput: float
+    per_intensity: float
+
+
 class Scaling(Model):
     project: ProjectSlug
     kernel: KernelName
@@ -126,6 +134,7 @@ class Scaling(Model):
     better: Literal["lower", "higher"] | None
     throughput_unit: str | None
     baseline: str | None
+    roofs: Roofs | None = Field(description="null where the class has no known limits, such as a CPU")
     curves: tuple[Curve, ...]
 
 

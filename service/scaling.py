@@ -10,8 +10,9 @@ import sqlalchemy as sa
 from sqlmodel import Session, col, or_, select
 
 from contract.devices import DeviceClass
+from contract.limits import LIMITS
 from contract.suite import Case
-from contract.views import Curve, Scaling, ScalingPoint
+from contract.views import Curve, Roofs, Scaling, ScalingPoint
 from service.kernels import series_order
 from service.metrics import BASELINE_PREFIX, FLOPS_PER_BYTE, OVER_BASELINE, THROUGHPUT
 from service.models import Comparison, Evaluation, Kernel, Measurement, Project, Revision, Series, Suite
@@ -62,8 +63,17 @@ def scaling_out(
         better=cast("Any", of_metric.better) if of_metric else None,
         throughput_unit=of_throughput.unit if of_throughput else None,
         baseline=_baseline(session, evaluation),
+        roofs=_roofs(device_class, suite, unit=of_throughput.unit) if suite and of_throughput else None,
         curves=tuple(_curve(name, own, values=values, metric=metric) for name, own in families.items()),
     )
+
+
+def _roofs(device_class: DeviceClass, suite: Suite, *, unit: str) -> Roofs | None:
+    limits, per_s = LIMITS.get(device_class), _PER_S.get(unit)
+    if limits is None or per_s is None:
+        return None
+    flops = limits.flops(suite.content["dtype"])
+    return Roofs(throughput=flops / per_s, per_intensity=limits.bytes_per_s / per_s)
 
 
 def _measured(

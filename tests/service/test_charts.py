@@ -122,9 +122,21 @@ def test_a_case_family_is_a_curve_over_its_sizes_beside_the_baseline(api, node):
         (128, 8.0, 16.0),
     ]
     assert [point["flops_per_byte"] for point in curve["points"]] == [10.0, 16.0]
+    assert scaling["roofs"] is None
     for wrong, kind in (({"family": "cubes"}, "unknown-family"), ({"revision": "v9"}, "unknown-revision")):
         asked = {"device_class": "cpu", **wrong}
         assert api.problem("GET", "/projects/local/kernels/sgemm_cpu/scaling", params=asked)["type"] == kind
+
+
+@pytest.mark.parametrize(("dtype", "unit", "most"), [("fp16", "TFLOPS", 989.5), ("fp32", "GFLOPS", 494_700.0)])
+def test_what_the_card_can_do_at_most_is_of_the_kernels_type_and_in_the_curves_unit(api, node, dtype, unit, most):
+    api.bring_suite(dtype=dtype, device_classes=["h200"], cases=[{**SUITE["cases"][0], "family": "square"}])
+    job = node.claim(api.submit(device_classes=["h200"])["evaluations"][0], device_class="h200")
+    metrics = (Metric(name="throughput", unit=unit, value=8.0, better="higher"),)
+    node.finish(job, report(case_result(CASES[0], metrics=metrics), device_class="h200"))
+    roofs = get(api, "sgemm_cpu/scaling", params={"device_class": "h200"}).json()["roofs"]
+    assert roofs["throughput"] == pytest.approx(most)
+    assert roofs["throughput"] / roofs["per_intensity"] == pytest.approx(most / {"TFLOPS": 4.8, "GFLOPS": 4800}[unit])
 
 
 def test_a_comparison_shows_what_each_pair_of_processes_measured(api, two):

@@ -131,9 +131,13 @@ const METRICS: Record<string, string> = {
   memory_throughput: "memory throughput",
 };
 
-/** A metric's name for people. */
-export const metricName = (metric: string): string => METRICS[metric] ?? words(metric);
+/** A metric's name for people; that of a number of bytes says so in its unit. */
+export const metricName = (metric: string): string => METRICS[metric] ?? words(metric.replace(/_bytes$/, ""));
 
-/** `ratio` is no unit that anybody reads. */
+/** `ratio` and `1` are no units that anybody reads. */
 export const unitName = (unit: string | null | undefined): string =>
-  !unit || unit === "ratio" ? "" : oneLine(unit, 32);
+  !unit || unit === "ratio" || unit === "1" ? "" : oneLine(unit, 32);
+
+/** A count as it is; anything else by its digits. */
+export const count = (value: number | null | undefined): string =>
+  value != null && Number.isInteger(value) ? String(value) : number(value);

@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 
 from contract.devices import DeviceClass
-from worker.gpu.limits import LIMITS, roofline_us
+from contract.limits import LIMITS
+from worker.gpu.limits import roofline_us
 
 
 def test_compute_and_memory_bound_work_have_their_own_limit():

@@ -2107,6 +2107,17 @@ export interface components {
             summary: string;
         };
         /**
+         * Roofs
+         * @description What the card can do at most, by its data sheet: `throughput` in the unit of the curves' throughput, for the
+         *     kernel's type; `per_intensity` what its memory lets it do at one operation per byte, in the same unit.
+         */
+        Roofs: {
+            /** Per Intensity */
+            per_intensity: number;
+            /** Throughput */
+            throughput: number;
+        };
+        /**
          * Round
          * @description One balanced round: the bursts of each side, time per call.
          */
@@ -2144,6 +2155,8 @@ export interface components {
             project: string;
             /** Revision */
             revision: string;
+            /** @description null where the class has no known limits, such as a CPU */
+            roofs: components["schemas"]["Roofs"] | null;
             /** Throughput Unit */
             throughput_unit: string | null;
             /** Unit */

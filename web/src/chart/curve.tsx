@@ -1,17 +1,19 @@
 import type { ReactNode } from "react";
+import { apart, roofOf, type Spot, scaleOf, ticksOf } from "./scales";
 
 // A small chart of a few points on two logarithmic axes: how a kernel scales, and how far it is from its roofs.
-const WIDTH = 480;
-const HEIGHT = 240;
-const LEFT = 64;
+const WIDTH = 560;
+const HEIGHT = 280;
+const LEFT = 56;
 const RIGHT = 96;
-const TOP = 16;
+const TOP = 24;
 const BOTTOM = 40;
+const LABEL = 13;
 
 export interface CurveLine {
   name: string;
-  kind: "head" | "baseline";
-  spots: readonly { x: number; y: number }[];
+  kind: "head" | "baseline" | "earlier" | "roof";
+  spots: readonly Spot[];
 }
 
 export function LogChart({
@@ -19,18 +21,27 @@ export function LogChart({
   xName,
   yName,
   lines,
+  roofs,
 }: {
   label: string;
   xName: string;
   yName: string;
   lines: readonly CurveLine[];
+  roofs?: { throughput: number; per_intensity: number; name: string } | null;
 }): ReactNode {
-  const spots = lines.flatMap((line) => line.spots).filter((spot) => spot.x > 0 && spot.y > 0);
+  const measured = lines.map((line) => ({ ...line, spots: line.spots.filter((spot) => spot.x > 0 && spot.y > 0) }));
+  const spots = measured.flatMap((line) => line.spots);
   if (spots.length === 0) return null;
   const xs = [...new Set(spots.map((spot) => spot.x))].sort((one, other) => one - other);
-  const atX = scaleOf(xs, LEFT, WIDTH - RIGHT);
-  const ys = spots.map((spot) => spot.y);
+  const roof: CurveLine[] = roofs ? [{ name: roofs.name, kind: "roof", spots: roofOf(xs, roofs) }] : [];
+  const drawn = [...roof, ...measured].filter((line) => line.spots.length > 0);
+  const ys = drawn.flatMap((line) => line.spots.map((spot) => spot.y));
+  const atX = scaleOf([...xs, ...roof.flatMap((line) => line.spots.map((spot) => spot.x))], LEFT, WIDTH - RIGHT);
   const atY = scaleOf(ys, HEIGHT - BOTTOM, TOP);
+  const ends = apart(
+    drawn.map((line) => atY(line.spots.at(-1)?.y ?? 1)),
+    LABEL,
+  );
   return (
     <svg className="curve" viewBox={`0 0 ${WIDTH} ${HEIGHT}`} role="img" aria-label={label}>
       {ticksOf(ys).map((value) => (
@@ -43,7 +54,7 @@ export function LogChart({
       ))}
       {thinned(xs).map((value) => (
         <text key={value} x={atX(value)} y={HEIGHT - BOTTOM + 16} textAnchor="middle">
-          {Number(value.toPrecision(3))}
+          {Number.isInteger(value) ? value : Number(value.toPrecision(4))}
         </text>
       ))}
       <text x={(LEFT + WIDTH - RIGHT) / 2} y={HEIGHT - 6} textAnchor="middle">
@@ -52,17 +63,17 @@ export function LogChart({
       <text x={LEFT - 8} y={10} textAnchor="end">
         {yName}
       </text>
-      {lines.map((line) => {
-        const drawn = line.spots.filter((spot) => spot.x > 0 && spot.y > 0);
-        const last = drawn.at(-1);
+      {drawn.map((line, place) => {
+        const last = line.spots.at(-1);
         return (
-          <g key={line.name} className={line.kind}>
-            <polyline points={drawn.map((spot) => `${atX(spot.x)},${atY(spot.y)}`).join(" ")} />
-            {drawn.map((spot) => (
-              <circle key={`${spot.x} ${spot.y}`} cx={atX(spot.x)} cy={atY(spot.y)} r="2.5" />
-            ))}
+          <g key={`${line.kind} ${line.name}`} className={line.kind}>
+            <polyline points={line.spots.map((spot) => `${atX(spot.x)},${atY(spot.y)}`).join(" ")} />
+            {line.kind !== "roof" &&
+              line.spots.map((spot) => (
+                <circle key={`${spot.x} ${spot.y}`} cx={atX(spot.x)} cy={atY(spot.y)} r="2.5" />
+              ))}
             {last && (
-              <text x={atX(last.x) + 8} y={atY(last.y)} dominantBaseline="middle">
+              <text x={atX(last.x) + 8} y={ends[place]} dominantBaseline="middle">
                 {line.name}
               </text>
             )}
@@ -71,26 +82,6 @@ export function LogChart({
       })}
     </svg>
   );
-}
-
-function scaleOf(values: readonly number[], from: number, to: number): (value: number) => number {
-  const logs = values.map(Math.log);
-  const [least, most] = [Math.min(...logs), Math.max(...logs)];
-  return (value) =>
-    most === least ? (from + to) / 2 : from + ((Math.log(value) - least) / (most - least)) * (to - from);
-}
-
-function ticksOf(values: readonly number[]): number[] {
-  const [least, most] = [Math.min(...values), Math.max(...values)];
-  const steps = most / least > 100 ? [1] : [1, 2, 5];
-  const found: number[] = [];
-  for (let power = Math.floor(Math.log10(least)); power <= Math.ceil(Math.log10(most)); power++) {
-    for (const step of steps) {
-      const value = step * 10 ** power;
-      if (value >= least && value <= most) found.push(value);
-    }
-  }
-  return found.length > 1 ? found : [least, most];
 }
 
 function thinned(values: readonly number[]): number[] {

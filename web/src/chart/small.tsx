@@ -1,9 +1,10 @@
 import type { ReactNode } from "react";
 import type { Series } from "../api/client";
-import { metricName, number, oneLine, unitName } from "../text";
+import { count, metricName, oneLine, unitName } from "../text";
 
 const WIDTH = 256;
-const HEIGHT = 88;
+const HEIGHT = 96;
+const BOTTOM = 16;
 const RIGHT = 56;
 const INSET = 8;
 
@@ -15,16 +16,16 @@ export function SmallLine({ series }: { series: Series }): ReactNode {
   const most = Math.max(...known.map((point) => point.value)) || 1;
   const places = Math.max(1, series.total - 1);
   const x = (place: number) => INSET + (place / places) * (WIDTH - RIGHT - 2 * INSET);
-  const y = (value: number) => HEIGHT - INSET - (Math.max(0, value) / most) * (HEIGHT - 3 * INSET);
+  const y = (value: number) => HEIGHT - BOTTOM - (Math.max(0, value) / most) * (HEIGHT - BOTTOM - INSET);
   const path = known.map(({ place, value }, index) =>
     index === 0 ? `M${x(place)},${y(value)}` : `H${x(place)}V${y(value)}`,
   );
   const unit = unitName(series.unit);
-  const said = `${metricName(series.metric)}: ${number(known[0]?.value)} at ${known[0]?.label}, ${number(last.value)} at ${last.label}`;
+  const said = `${metricName(series.metric)}: ${count(known[0]?.value)} at ${known[0]?.label}, ${count(last.value)} at ${last.label}`;
   return (
     <figure className="small-line">
       <figcaption>
-        {metricName(series.metric)} {unit && unit !== "1" && `(${unit})`}
+        {metricName(series.metric)} {unit && `(${unit})`}
       </figcaption>
       <svg viewBox={`0 0 ${WIDTH} ${HEIGHT}`} width={WIDTH} height={HEIGHT} role="img" aria-label={oneLine(said)}>
         <line className="zero" x1={INSET} x2={WIDTH - RIGHT - INSET} y1={y(0)} y2={y(0)} />
@@ -32,11 +33,17 @@ export function SmallLine({ series }: { series: Series }): ReactNode {
         {known.length <= 40 &&
           known.map((point) => (
             <circle key={point.place} cx={x(point.place)} cy={y(point.value)} r="2">
-              <title>{`${oneLine(point.label)}: ${number(point.value)}`}</title>
+              <title>{`${oneLine(point.label)}: ${count(point.value)}`}</title>
             </circle>
           ))}
+        <text className="end" x={INSET} y={HEIGHT - 2}>
+          {oneLine(known[0]?.label ?? "", 10)}
+        </text>
+        <text className="end" x={WIDTH - RIGHT - INSET} y={HEIGHT - 2} textAnchor="end">
+          {known.length > 1 && oneLine(last.label, 10)}
+        </text>
         <text x={WIDTH - RIGHT} y={y(last.value)} dominantBaseline="middle">
-          {number(last.value)}
+          {count(last.value)}
         </text>
       </svg>
     </figure>

@@ -4,7 +4,7 @@ import type { Series } from "../../api/client";
 import { historyQuery } from "../../api/queries";
 import { SmallLine } from "../../chart/small";
 import { useSearchState } from "../../search";
-import { metricName, number, oneLine, unitName } from "../../text";
+import { count, metricName, oneLine, unitName } from "../../text";
 import { Table } from "../../ui/table";
 import type { Choice } from "./controls";
 
@@ -94,7 +94,7 @@ function CodeTable({ lines }: { lines: readonly Series[] }): ReactNode {
           <th scope="row">{oneLine(point.label)}</th>
           {values.map((of, place) => (
             <td key={lines[place]?.metric} className="num">
-              {number(of.get(point.revision))}
+              {count(of.get(point.revision))}
             </td>
           ))}
         </tr>

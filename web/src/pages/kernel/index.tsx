@@ -78,12 +78,14 @@ function Known({ kernel }: { kernel: Kernel }): ReactNode {
     caseId: search.get("case") ?? headline?.case ?? kernel.cases[0] ?? "",
     metric: search.get("metric") ?? headline?.metric ?? kernel.metrics[0] ?? "time",
   };
+  const { caseId, metric } = choice;
+  const chosen = chosenOf(search, { project: kernel.project, kernel: kernel.name, deviceClass, caseId, metric });
   return (
     <>
       {head}
       <Controls {...choice} />
-      <History {...choice} />
-      <ScalingSection project={kernel.project} kernel={kernel.name} deviceClass={deviceClass} />
+      <History {...choice} chosen={chosen} />
+      <ScalingSection chosen={chosen} />
       <CodeSection {...choice} />
     </>
   );
@@ -96,9 +98,8 @@ function chosenOf(
   return { ...line, limit: Number(search.get("range")) || ALL, mainline: search.has("mainline"), points: POINTS };
 }
 
-function History({ kernel, deviceClass, caseId, metric }: Choice): ReactNode {
+function History({ kernel, deviceClass, caseId, metric, chosen }: Choice & { chosen: Chosen }): ReactNode {
   const [search] = useSearchState();
-  const chosen = chosenOf(search, { project: kernel.project, kernel: kernel.name, deviceClass, caseId, metric });
   const history = useQuery({ ...historyQuery(chosen), placeholderData: (before) => before });
   const changes = useQuery(changesQuery(chosen));
   return (

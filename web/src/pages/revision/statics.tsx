@@ -1,6 +1,6 @@
 import type { ReactNode } from "react";
 import type { Evaluation, Statics } from "../../api/client";
-import { oneLine, words } from "../../text";
+import { metricName, oneLine } from "../../text";
 import { Table } from "../../ui/table";
 import { figuresOf, matching } from "./figures";
 
@@ -92,10 +92,7 @@ function FunctionTable({
   );
 }
 
-/** `spill_store_bytes` as `spill stores (B)` would be said: the unit stands in brackets. */
-function titleOf(name: string): string {
-  return name.endsWith("_bytes") ? `${words(name.slice(0, -"_bytes".length))} (B)` : words(name);
-}
+const titleOf = (name: string): string => `${metricName(name)}${name.endsWith("_bytes") ? " (B)" : ""}`;
 
 /** The base's above, the head's below, both from zero. The figures are in the columns before. */
 function Bars({ base, head }: { base: number | undefined; head: number | undefined }): ReactNode {
