@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.e2e.stack import Stack, until
+from tests.service.github.conftest import described, github, github_url, key, octokit  # noqa: F401 - fixtures
 
 
 @pytest.fixture(scope="session")

@@ -126,13 +126,19 @@ def alive(process: psutil.Process) -> bool:
 
 
 class Stack:
-    """One of each, and further workers on request. `worker`: the workers' settings that differ."""
+    """One of each, and further workers on request. `worker`, `service`: their settings that differ."""
 
     def __init__(
-        self, folder: Path, *, database_url: str | None = None, worker: Mapping[str, str] | None = None
+        self,
+        folder: Path,
+        *,
+        database_url: str | None = None,
+        worker: Mapping[str, str] | None = None,
+        service: Mapping[str, str] | None = None,
     ) -> None:
         self.folder = folder
         self.worker_changes = worker or {}
+        self.service_changes = service or {}
         self.holds = folder / "holds"
         self.holds.mkdir()
         self._home = Home(folder)
@@ -326,7 +332,7 @@ class Stack:
         return Child(
             name="service",
             argv=(sys.executable, "-m", "uvicorn", *options, "--log-level", "warning"),
-            environment={**self.environment, **SERVICE},
+            environment={**self.environment, **SERVICE, **self.service_changes},
             log=self.folder / "service.log",
         )
 

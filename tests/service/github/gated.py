@@ -6,15 +6,16 @@ import json
 import uuid
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Protocol
 
 import httpx
 
 from contract.api import Scope
 from contract.job import Job
 from contract.report import Report
-from tests.service.client import CASES, case_result, report
-from tests.service.conftest import Running, wait_for
+from service.database import Database
+from tests.service.client import CASES, Api, case_result, report
+from tests.service.conftest import wait_for
 from tests.service.github.fake import FakeGithub, FakeRepository
 
 SECRET = "it's a secret to everybody"
@@ -63,15 +64,34 @@ def sign(body: bytes, secret: str = SECRET) -> str:
     return "sha256=" + hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
 
 
+class Service(Protocol):
+    """The service as a thread of the tests, or as a process of its own."""
+
+    @property
+    def url(self) -> str: ...
+    @property
+    def database(self) -> Database: ...
+    def token(self, scope: Scope, **bound: str) -> str: ...
+    def api(self, token: str | None = None) -> Api: ...
+
+
 class Gated:
-    def __init__(self, running: Running, github: FakeGithub, repository: FakeRepository) -> None:
+    """`patience_s`: how long what must happen may take."""
+
+    def __init__(
+        self, running: Service, github: FakeGithub, repository: FakeRepository, *, patience_s: float = 20.0
+    ) -> None:
         self.running = running
+        self.patience_s = patience_s
         self.github = github
         self.repository = repository
         self.git = repository.git
         self.api = running.api(running.token(Scope.ADMIN))
         self.node = running.api(running.token(Scope.WORKER, node="node-1"))
         self.http = self.api.http
+
+    def wait_for(self, condition: Callable[[], object]) -> None:
+        wait_for(condition, seconds=self.patience_s)
 
     def deliver(
         self,
@@ -152,7 +172,7 @@ class Gated:
 
     def check(self, head: str) -> dict[str, Any]:
         """The newest check run of a commit."""
-        wait_for(lambda: self.github.checks_of(head))
+        self.wait_for(lambda: self.github.checks_of(head))
         return self.github.checks_of(head)[-1]
 
     def concluded(self, head: str, conclusion: str) -> dict[str, Any]:
@@ -163,7 +183,7 @@ class Gated:
             return bool(checks) and checks[-1].get("conclusion") == conclusion and checks[-1]["status"] == "completed"
 
         try:
-            wait_for(is_there)
+            self.wait_for(is_there)
         except AssertionError:
             raise AssertionError(f"no {conclusion} but {self.github.checks_of(head)}") from None
         return self.check(head)
@@ -173,7 +193,7 @@ class Gated:
         return list(reversed(items))
 
     def wait_queued(self, count: int = 1) -> list[dict[str, Any]]:
-        wait_for(lambda: len(self.queued()) == count)
+        self.wait_for(lambda: len(self.queued()) == count)
         return self.queued()
 
     def measure(self, judge: Judge, *, count: int = 1) -> list[Job]:
@@ -192,5 +212,5 @@ class Gated:
 
     def settled(self, identifier: str) -> str:
         """How a delivery ended."""
-        wait_for(lambda: self.delivery_state(identifier) not in {"due", "unknown"})
+        self.wait_for(lambda: self.delivery_state(identifier) not in {"due", "unknown"})
         return self.delivery_state(identifier)
