@@ -10,6 +10,7 @@ from cli.text import clean
 from contract import bundle
 from contract.bundle import BundleError, Files
 from contract.manifest import Manifest, ManifestError, check_constraints, parse_manifest, parse_suite
+from contract.own_operator import FILE as OWN_OPERATOR
 from contract.repository import belongs_to_revision
 from contract.suite import Suite
 
@@ -63,7 +64,7 @@ def read_folder(path: Path) -> Folder:
     try:
         bundle.check(files)
         if suite is not None:
-            check_constraints(manifest, suite.operator, file=str(manifest_file))
+            check_constraints(manifest, suite.operator_schema, file=str(manifest_file))
     except (BundleError, ManifestError) as error:
         raise CliError(f"{path}: {clean(str(error))}", hint="docs/authoring.md says what a bundle may be") from error
     return Folder(path=path, manifest=manifest, files=files, suite=suite)
@@ -72,8 +73,10 @@ def read_folder(path: Path) -> Folder:
 def read_suite(path: Path) -> Suite:
     """The suite of a kernel's folder, or of the suite.toml that `path` names."""
     file = path / "suite.toml" if path.is_dir() else path
+    beside = file.with_name(OWN_OPERATOR)
     try:
-        return parse_suite(file.read_text(), file=str(file))
+        operator = beside.read_text() if beside.is_file() else None
+        return parse_suite(file.read_text(), operator=operator, file=str(file))
     except OSError as error:
         raise CliError(
             f"{file}: {error.strerror}", hint="name a kernel's folder or its suite.toml: kernels/hgemm"

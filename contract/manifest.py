@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, Literal, Self, TypeVar
 
 from pydantic import Field, ValidationError, field_validator, model_validator
@@ -10,7 +12,7 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 from contract.base import Model
 from contract.devices import ARCHITECTURES, COMPILED_FOR, DeviceClass
 from contract.names import Identifier, Label
-from contract.operators import OPERATORS
+from contract.operators import OperatorSchema
 from contract.suite import Suite
 
 Language = Literal["cuda", "triton", "cpp"]
@@ -86,27 +88,30 @@ def parse_manifest(text: str, *, file: str = "kernel.toml") -> Manifest:
     return parse_toml(Manifest, text, file)
 
 
-def parse_suite(text: str, *, file: str = "suite.toml") -> Suite:
-    return parse_toml(Suite, text, file)
+def parse_suite(text: str, *, operator: str | None = None, file: str = "suite.toml") -> Suite:
+    """`operator`: the text of the operator.py beside it, where there is one."""
+    return parse_toml(Suite, text, file, {"operator_source": operator})
 
 
-def check_constraints(manifest: Manifest, operator: str, *, file: str = "kernel.toml") -> None:
-    """Raise ManifestError where a constraint names what is no dimension of `operator`."""
-    schema = OPERATORS[operator]
+def check_constraints(manifest: Manifest, schema: OperatorSchema, *, file: str = "kernel.toml") -> None:
+    """Raise ManifestError where a constraint names what is no dimension of the operator."""
     for kind in ("multiple_of", "at_most", "only"):
         for name in getattr(manifest.constraints, kind):
             if name not in schema.parameters:
                 known = ", ".join(schema.parameters)
-                raise ManifestError(f"{file}: constraints.{kind}.{name} is not a dimension of {operator} ({known})")
+                raise ManifestError(f"{file}: constraints.{kind}.{name} is not a dimension of {schema.name} ({known})")
 
 
-def parse_toml(model: type[_M], text: str, file: str) -> _M:
+def parse_toml(model: type[_M], text: str, file: str, beside: Mapping[str, Any] = MappingProxyType({})) -> _M:
+    """`beside`: fields that are no part of the text, and may not be."""
     try:
         data: dict[str, Any] = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ManifestError(f"{file}: {error}") from error
+    if within := [name for name in beside if name in data]:
+        raise ManifestError(f"{file}: {within[0]} is not a field of the file (see docs/authoring.md)")
     try:
-        return model.model_validate(data)
+        return model.model_validate({**data, **beside})
     except ValidationError as error:
         raise ManifestError(f"{file}: {_first_problem(model, error)}") from error
 

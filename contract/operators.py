@@ -1,4 +1,5 @@
-"""What an operator's dimensions and element types are called. What it computes lives in worker/operators."""
+"""What an operator's dimensions and element types are called. What it computes lives in worker/operators, or in the
+operator.py that a kernel's folder brings."""
 
 from contract.base import Model
 

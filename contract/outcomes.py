@@ -82,6 +82,8 @@ class Reason(StrEnum):
     DEADLINE_PASSED = "deadline_passed"
     TOOLCHAIN_MISSING = "toolchain_missing"
     SANDBOX_MISSING = "sandbox_missing"
+    OPERATOR_REFUSED = "operator_refused"
+    OPERATOR_FAILED = "operator_failed"
     DEVICE_UNHEALTHY = "device_unhealthy"
     BASELINE_FAILED = "baseline_failed"
     BASE_FAILED = "base_failed"
@@ -118,6 +120,8 @@ OUTCOME_OF: dict[Reason, Outcome] = {
     Reason.DEADLINE_PASSED: Outcome.INFRASTRUCTURE_ERROR,
     Reason.TOOLCHAIN_MISSING: Outcome.INFRASTRUCTURE_ERROR,
     Reason.SANDBOX_MISSING: Outcome.INFRASTRUCTURE_ERROR,
+    Reason.OPERATOR_REFUSED: Outcome.INFRASTRUCTURE_ERROR,
+    Reason.OPERATOR_FAILED: Outcome.INFRASTRUCTURE_ERROR,
     Reason.DEVICE_UNHEALTHY: Outcome.INFRASTRUCTURE_ERROR,
     Reason.BASELINE_FAILED: Outcome.INFRASTRUCTURE_ERROR,
     Reason.BASE_FAILED: Outcome.INFRASTRUCTURE_ERROR,

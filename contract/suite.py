@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal, Self, cast
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from contract.base import Model
 from contract.devices import DeviceClass
+from contract.layout import DTYPE_BYTES, Dtype
 from contract.names import CaseId, KernelName, Label
-from contract.operators import OPERATORS
+from contract.operators import OPERATORS, OperatorSchema
+from contract.own_operator import Signature, read_signature
 
 Fraction = Annotated[float, Field(gt=0, lt=1)]
 StaticMetric = Literal[
@@ -108,6 +110,7 @@ class Policy(Model):
 
 class Suite(Model):
     kernel: KernelName
+    operator_source: str | None = Field(default=None, description="the text of the operator.py beside suite.toml")
     operator: str
     dtype: str
     summary: str = ""
@@ -123,16 +126,29 @@ class Suite(Model):
     allowances: tuple[Allowance, ...] = ()
     predictions: tuple[Prediction, ...] = ()
 
+    @field_validator("operator_source")
+    @classmethod
+    def _readable(cls, source: str | None) -> str | None:
+        if source is None:
+            return None
+        source = source.replace("\r\n", "\n")
+        read_signature(source)
+        return source
+
     @field_validator("operator")
     @classmethod
-    def _known_operator(cls, name: str) -> str:
-        if name not in OPERATORS:
-            raise ValueError(f"{name} is not an operator ({', '.join(OPERATORS)})")
+    def _known_operator(cls, name: str, info: ValidationInfo) -> str:
+        """It ships, or its source came with it: never both, so that none is shadowed."""
+        own = info.data.get("operator_source") is not None
+        if own and name in OPERATORS:
+            raise ValueError(f"{name} ships with Kernelgate: an operator.py needs another name")
+        if not own and name not in OPERATORS:
+            raise ValueError(f"{name} is not an operator ({', '.join(OPERATORS)}), and there is no operator.py")
         return name
 
     @model_validator(mode="after")
     def _cases_fit_the_operator(self) -> Self:
-        schema = OPERATORS[self.operator]
+        schema = self.operator_schema
         if self.dtype not in schema.dtypes:
             raise ValueError(f"dtype {self.dtype} is not one of {self.operator}'s ({', '.join(schema.dtypes)})")
         for case in (*self.cases, *self.verify_cases):
@@ -143,6 +159,8 @@ class Suite(Model):
                 raise ValueError(f"case {case.id}: {wrong[0]} is too small")
             if any(case.dims[flag] > 1 for flag in schema.flags):
                 raise ValueError(f"case {case.id}: {', '.join(schema.flags)} must be 0 or 1")
+            if self.signature is not None:
+                self.signature.tensors(case.dims, cast("Dtype", self.dtype))
         ids = [case.id for case in self.cases]
         if len(set(ids)) != len(ids):
             raise ValueError("two cases have the same dimensions")
@@ -154,10 +172,10 @@ class Suite(Model):
 
     @field_validator("cases", "verify_cases", mode="after")
     @classmethod
-    def _canonical_order(cls, cases: tuple[Case, ...], info: object) -> tuple[Case, ...]:
-        schema = OPERATORS.get(getattr(info, "data", {}).get("operator", ""))
-        if schema is None:
+    def _canonical_order(cls, cases: tuple[Case, ...], info: ValidationInfo) -> tuple[Case, ...]:
+        if "operator" not in info.data or "operator_source" not in info.data:
             return cases
+        schema = _schema(info.data["operator"], info.data["operator_source"])
         order = {name: place for place, name in enumerate(schema.parameters)}
         return tuple(
             case.model_copy(
@@ -165,6 +183,15 @@ class Suite(Model):
             )
             for case in cases
         )
+
+    @property
+    def signature(self) -> Signature | None:
+        """What the suite's own operator says of itself; None for one that ships."""
+        return None if self.operator_source is None else read_signature(self.operator_source)
+
+    @property
+    def operator_schema(self) -> OperatorSchema:
+        return _schema(self.operator, self.operator_source)
 
     @property
     def digest(self) -> str:
@@ -188,3 +215,10 @@ class Suite(Model):
             (a for a in self.allowances if (a.revision, a.base, a.case, a.device_class) == wanted),
             None,
         )
+
+
+def _schema(operator: str, source: str | None) -> OperatorSchema:
+    if source is None:
+        return OPERATORS[operator]
+    signature = read_signature(source)
+    return OperatorSchema(name=operator, dims=signature.dims, flags=signature.flags, dtypes=tuple(DTYPE_BYTES))

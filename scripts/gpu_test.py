@@ -20,9 +20,9 @@ os.environ["PYTHONPATH"] = os.pathsep.join((str(ROOT), os.environ.get("PYTHONPAT
 from pydantic import TypeAdapter  # noqa: E402 - after the path is set
 
 from contract.devices import device_class_of  # noqa: E402
-from contract.manifest import parse_suite  # noqa: E402
 from contract.suite import Suite  # noqa: E402
 from tests.gpu import harness  # noqa: E402
+from tests.kernels.shipped import suite_of  # noqa: E402
 from worker.protocol import (  # noqa: E402
     Attach,
     Detach,
@@ -230,7 +230,7 @@ def evaluation_tables() -> None:
 
 
 def _suite(kernel: str, *, cases: int, verify_cases: int) -> Suite:
-    suite = parse_suite((ROOT / "kernels" / kernel / "suite.toml").read_text(encoding="utf-8"))
+    suite = suite_of(kernel)
     return suite.model_copy(
         update={
             "cases": suite.cases[:cases],

@@ -65,7 +65,7 @@ def check_target(session: Session, *, principal: Principal, submission: Submissi
     kernel = find.kernel_by_name(session, project=project, name=wanted.kernel)
     suite = suite_of(find.current_suite(session, kernel), kernel)
     try:
-        check_constraints(submission.manifest, suite.operator)
+        check_constraints(submission.manifest, suite.operator_schema)
     except ManifestError as error:
         raise bundle_problem(BundleError("bad_manifest", str(error))) from error
     for device_class in wanted.device_classes:

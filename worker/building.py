@@ -15,6 +15,7 @@ from contract.outcomes import Reason, Stage
 from contract.suite import Case, Suite
 from worker.cache import Cache, key_of
 from worker.failure import Failed
+from worker.operators import tensors_of
 from worker.room import Room
 from worker.settings import WorkerSettings
 from worker.targets import Target
@@ -77,7 +78,7 @@ def build_side(
             bundle=ref.digest,
             architecture=architecture,
             header=HEADER_DIGEST,
-            cases=";".join(f"{suite.operator} {suite.dtype} {case.id}" for case in compile_cases) or None,
+            cases=";".join(call_of(suite, case) for case in compile_cases) or None,
             **toolchain.versions(),
         )
         with cache.lock(_KIND, key, check=room.check):
@@ -127,6 +128,12 @@ def supported_cases(manifest: Manifest, suite: Suite) -> tuple[Case, ...]:
     """Timed and verified ones, each once."""
     cases = {case.id: case for case in (*suite.cases, *suite.verify_cases)}
     return tuple(case for case in cases.values() if manifest.constraints.refusal(case.dims) is None)
+
+
+def call_of(suite: Suite, case: Case) -> str:
+    """What a revision's host code is told of a case: two operators of one name may have other tensors."""
+    tensors = (f"{each.name} {each.role.value} {each.dtype} {each.shape}" for each in tensors_of(suite, case))
+    return f"{case.id}: {', '.join(tensors)}"
 
 
 def digest_of(side: BuiltSide) -> str:

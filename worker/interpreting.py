@@ -10,7 +10,7 @@ from contract.outcomes import Reason, Stage
 from contract.suite import Case, Suite
 from worker.building import BuiltSide
 from worker.judging import Judged, judge
-from worker.operators import OPERATORS
+from worker.operators import operator_of_suite, tensors_of
 from worker.protocol import InterpretedArtifact, Side
 from worker.room import Room
 from worker.settings import WorkerSettings
@@ -18,6 +18,8 @@ from worker.settings import WorkerSettings
 # Of one call of every case together: attention of 4 heads, seqlen 256 and head_dim 128 is half of it, and takes a
 # quarter of a second. With 9 input families, one of them called twice, verifying stays near ten seconds.
 MOST_FLOPS = 2.0**27
+# Where little is computed with each byte, moving them is what takes the interpreter's time.
+_FLOPS_A_BYTE = 16
 _NAMED = 6  # cases that are listed by name
 
 
@@ -31,12 +33,17 @@ class Chosen:
 
 def chosen_cases(suite: Suite, refused: dict[str, str]) -> Chosen:
     """The smallest cases, as many as fit; verified alone or timed too."""
-    flops = OPERATORS[suite.operator].flops
+    operator = operator_of_suite(suite)
+
+    def cost(case: Case) -> float:
+        moved = sum(tensor.bytes for tensor in tensors_of(suite, case))
+        return max(operator.flops(case.dims), float(_FLOPS_A_BYTE * moved))
+
     every = {case.id: case for case in (*suite.verify_cases, *suite.cases) if case.id not in refused}
     kept: list[Case] = []
     spent = 0.0
-    for case in sorted(every.values(), key=lambda case: flops(case.dims)):
-        spent += flops(case.dims)
+    for case in sorted(every.values(), key=cost):
+        spent += cost(case)
         if spent > MOST_FLOPS:
             break
         kept.append(case)

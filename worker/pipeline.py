@@ -69,7 +69,7 @@ def evaluate(
     run = _Run(job, settings=settings, on_progress=on_progress, cancelled=cancelled)
     chosen = sandbox or choose(settings)
     try:
-        _check_trust(bundles, chosen)
+        _check_trust(job, bundles, chosen, settings)
         with open_room(
             settings.work_dir, sandbox=chosen, check=run.check, disk_bytes=settings.sandbox_disk_bytes
         ) as room:
@@ -83,7 +83,16 @@ def evaluate(
     return run.report(sandbox=chosen)
 
 
-def _check_trust(bundles: dict[str, Files], sandbox: Sandbox) -> None:
+def _check_trust(job: Job, bundles: dict[str, Files], sandbox: Sandbox, settings: WorkerSettings) -> None:
+    # To compile for a card that isn't here nothing of an operator is run.
+    own = job.suite.operator_source is not None and not job.build_only
+    if own and not settings.runs_operators_of(job.project):
+        raise Failed(
+            Reason.OPERATOR_REFUSED,
+            Stage.FETCH,
+            f"the suite brings its own operator, {job.suite.operator}, which runs in the judge with this node's rights:"
+            f" KERNELGATE_OWN_OPERATORS of {settings.node_name} does not name the project {job.project}",
+        )
     if (refusal := sandbox.refuses(bundles)) is not None:
         raise Failed(Reason.SANDBOX_MISSING, Stage.FETCH, refusal)
 

@@ -13,7 +13,7 @@ from pydantic import Field
 
 from contract.base import Model
 from contract.devices import DeviceClass
-from contract.layout import SlotLayout
+from contract.layout import SlotLayout, TensorSpec
 from contract.names import CaseId, Digest
 from contract.outcomes import Reason
 from contract.record import LaunchRecord
@@ -24,8 +24,11 @@ from contract.suite import Suite
 
 
 class RecordCase(Model):
+    """`tensors`: of the operator, in its order; the recorder knows no more of it."""
+
     case: CaseId
     dims: dict[str, int]
+    tensors: tuple[TensorSpec, ...]
 
 
 class RecordJob(Model):
@@ -34,8 +37,6 @@ class RecordJob(Model):
     language: Literal["cuda", "triton"]
     source: str
     entry: str
-    operator: str
-    dtype: str
     cases: tuple[RecordCase, ...]
     cubins: dict[Digest, str] = Field(default={}, description="built ones by digest (cuda); triton adds its own")
     out_dir: str
@@ -175,7 +176,7 @@ class Load(Model):
     source: str | None = None
     entry: str | None = None
     operator: str | None = None
-    dtype: str | None = None
+    operator_source: str | None = None
     backend: str | None = None
 
 

@@ -20,10 +20,10 @@ from contract.layout import lay_out
 from contract.outcomes import Reason, Stage
 from contract.record import Launch, LaunchRecord
 from contract.suite import Case, Suite
-from worker.building import BuiltSide, supported_cases
+from worker.building import BuiltSide, call_of, supported_cases
 from worker.cache import Cache, key_of
 from worker.failure import Failed
-from worker.operators import OPERATORS
+from worker.operators import tensors_of
 from worker.process import Child, DiskFull, LineTooLong, TimedOut
 from worker.protocol import GpuArtifact, RecordCase, Recorded, RecorderSays, RecordFailed, Recording, RecordJob
 from worker.room import Room
@@ -71,9 +71,7 @@ def record_side(
     cases = supported_cases(side.manifest, suite)
     folder = room.folder(side.ref.label, side.ref.digest[:16], "records")
     keys = {
-        case.id: key_of(
-            build=side.key, case=f"{suite.operator} {suite.dtype} {case.id}", device_class=device_class, driver=driver
-        )
+        case.id: key_of(build=side.key, case=call_of(suite, case), device_class=device_class, driver=driver)
         for case in cases
     }
     found: dict[str, LaunchRecord] = {}
@@ -129,9 +127,7 @@ def _record(
         language="cuda" if built.language == "cuda" else "triton",
         source=str(side.file(built.library)) if built.library else str(side.bundle / (built.source or "")),
         entry=built.entry,
-        operator=suite.operator,
-        dtype=suite.dtype,
-        cases=tuple(RecordCase(case=case.id, dims=case.dims) for case in cases),
+        cases=tuple(RecordCase(case=case.id, dims=case.dims, tensors=tensors_of(suite, case)) for case in cases),
         cubins={digest: str(side.file(name)) for digest, name in built.cubins.items()},
         out_dir=str(out),
     )
@@ -204,8 +200,8 @@ def _accept(
         raise Failed(
             Reason.NOT_RECORDABLE, Stage.RECORD, f"the launch record can't be read: {error}", case=case.id
         ) from error
-    tensors = OPERATORS[suite.operator].tensors(case.dims, suite.dtype)  # type: ignore[arg-type]
-    if record.case != case.id or record.layout != lay_out(tensors, workspace_bytes=record.layout.workspace_bytes):
+    layout = lay_out(tensors_of(suite, case), workspace_bytes=record.layout.workspace_bytes)
+    if record.case != case.id or record.layout != layout:
         raise Failed(Reason.NOT_RECORDABLE, Stage.RECORD, "the launch record is of another case", case=case.id)
     files: dict[str, Path] = {}
     for digest in cubins_of(record):

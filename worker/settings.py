@@ -68,6 +68,9 @@ class WorkerSettings(BaseSettings):
     trusted_bundles: tuple[Digest, ...] = Field(
         default=(), description="digests that run without a sandbox where none works; everything else is refused"
     )
+    own_operators: tuple[str, ...] = Field(
+        default=(), description="projects whose suites' own operators run here, with this worker's rights; *: all"
+    )
 
     gxx: str = "g++"
     nvcc: str | None = Field(default=None, description="by default from PATH, /usr/local/cuda, or the PyPI wheels")
@@ -80,6 +83,9 @@ class WorkerSettings(BaseSettings):
     examined: tuple[str, ...] = Field(
         default=("-m", "worker.launch.examined"), description="what NVIDIA's tools look at"
     )
+
+    def runs_operators_of(self, project: str) -> bool:
+        return not {project, "*"}.isdisjoint(self.own_operators)
 
     @property
     def lock_file(self) -> Path:

@@ -19,6 +19,7 @@ from cli.text import one_line
 from contract.api import EvaluationOut
 from contract.devices import DeviceClass
 from contract.job import PROTOCOL_VERSION, Job, Progress, RevisionRef
+from contract.names import LOCAL_PROJECT
 from contract.suite import Suite
 
 LIMIT = timedelta(hours=1)
@@ -50,7 +51,8 @@ def run_here(
         out.print(f"there is no {wanted.value} here: it is built, not run", style="yellow")
     elif wanted is DeviceClass.CPU and head.manifest.language != "cpp":
         out.print("there is no card here: it is compiled for its architectures and not measured", style="yellow")
-    settings = WorkerSettings(device_class=DeviceClass.CPU if build_only else wanted)
+    # An operator of the folder's own is trusted like the folder.
+    settings = WorkerSettings(device_class=DeviceClass.CPU if build_only else wanted, own_operators=(LOCAL_PROJECT,))
     sandbox = choose(settings)
     if not sandbox.isolates:
         # A folder of one's own, on one's own machine.
@@ -117,7 +119,7 @@ def _job(head: Folder, base: Folder | None, suite: Suite, device_class: DeviceCl
         lease_token="none",  # noqa: S106 - nobody is asked
         deadline=datetime.now(UTC) + LIMIT,
         heartbeat_s=5.0,
-        project="local",
+        project=LOCAL_PROJECT,
         kernel=suite.kernel,
         device_class=device_class,
         revision=_reference("rev_head", head),

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ipaddress
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 
 import cli
 from cli.bundles import read_folder
 from contract.devices import DeviceClass
+from contract.names import LOCAL_PROJECT
 
 KERNELS = Path(cli.__file__).parents[1] / "kernels"
 
@@ -31,6 +33,13 @@ def sandbox_variables(*, host: str, node: DeviceClass, say: Callable[[str], None
         return {}
     say(f"{sandbox.problem}. The worker runs the kernels that ship with the program, and nothing else")
     return {"KERNELGATE_TRUSTED_BUNDLES": json.dumps(shipped_bundles())}
+
+
+def operator_variables(*, host: str) -> dict[str, str]:
+    """On loopback the suites are those of whoever holds this machine's tokens, and so are their operators."""
+    if "KERNELGATE_OWN_OPERATORS" in os.environ or not _is_loopback(host):
+        return {}
+    return {"KERNELGATE_OWN_OPERATORS": json.dumps([LOCAL_PROJECT])}
 
 
 def shipped_bundles() -> list[str]:

@@ -23,7 +23,7 @@ from cli.local.child import Child, adopt_orphans, end_descendants, reap_orphans,
 from cli.local.database import known_token, make_token, upgrade_schema
 from cli.local.home import Home, Running
 from cli.local.toolchains import build_only_classes
-from cli.local.trust import sandbox_variables
+from cli.local.trust import operator_variables, sandbox_variables
 from contract.api import Scope, TokenIn
 from contract.devices import DeviceClass
 from contract.views import SignInCode
@@ -91,6 +91,7 @@ def _start(home: Home, address: Address, children: list[Child], node: DeviceClas
     children.append(_service_child(home, address, environment))
     _start_child(children[-1], lambda: _ready(address))
     if node is not None:
+        environment |= operator_variables(host=address.host)
         environment |= sandbox_variables(host=address.host, node=node, say=say)
         children.append(_worker_child(home, address, environment, node))
         children[-1].start()

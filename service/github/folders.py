@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from contract import bundle
 from contract.bundle import BundleError, Files
 from contract.manifest import Manifest, ManifestError, parse_manifest, parse_suite
+from contract.own_operator import FILE as OWN_OPERATOR
 from contract.repository import belongs_to_revision
 from contract.suite import Suite
 from service.github.plans import Version
@@ -69,7 +70,10 @@ async def read_suite(trees: Trees, folder: KernelFolder) -> Suite:
     """Raises FolderError."""
     path = f"{folder.path}/{SUITE}"
     try:
-        return parse_suite((await trees.read(folder.files[SUITE])).decode(), file=path)
+        text = (await trees.read(folder.files[SUITE])).decode()
+        beside = folder.files.get(OWN_OPERATOR)
+        operator = (await trees.read(beside)).decode() if beside else None
+        return parse_suite(text, operator=operator, file=path)
     except (ManifestError, UnicodeDecodeError, GoneError) as error:
         raise FolderError(path, str(error)) from error
 

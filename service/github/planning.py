@@ -17,6 +17,7 @@ from service.github.folders import (
     same_revision,
 )
 from service.github.plans import (
+    OWN_CODE,
     Fault,
     Hold,
     Plan,
@@ -59,7 +60,7 @@ class Draft:
 
 def _check_operator(bundled: Bundled, suite: Suite) -> None:
     try:
-        check_constraints(bundled.manifest, suite.operator)
+        check_constraints(bundled.manifest, suite.operator_schema)
     except ManifestError as error:
         raise FolderError(f"{bundled.version.folder}/kernel.toml", str(error)) from error
 
@@ -76,25 +77,30 @@ async def read_config(trees: Trees, commit: str) -> RepositoryConfig | None:
 
 
 async def make_plan(
-    trees: Trees, *, base: str, head: str, config: RepositoryConfig, is_accepted: IsAccepted = lambda _hold: False
+    trees: Trees,
+    *,
+    base: str | None,
+    head: str,
+    config: RepositoryConfig,
+    is_accepted: IsAccepted = lambda _hold: False,
 ) -> Planned:
-    """`base`, `head`: commits. Raises GoneError where one of them is gone."""
+    """`base`, `head`: commits; no base: everything is new. Raises GoneError where one of them is gone."""
     draft = Draft(trees=trees, is_accepted=is_accepted)
-    roots = {commit: await trees.root(commit) for commit in (base, head)}
+    roots = {commit: await trees.root(commit) for commit in (base, head) if commit is not None}
     for path in config.kernels:
         sides: list[dict[str, KernelFolder]] = []
-        entries = [await trees.find(roots[commit], path) for commit in (base, head)]
+        entries = [await trees.find(roots[commit], path) if commit else None for commit in (base, head)]
         if entries[0] and entries[1] and entries[0].sha == entries[1].sha:
             continue
         for commit, entry in zip((base, head), entries, strict=True):
             listed = entry is not None and entry.kind == "tree"
             sides.append(
-                await kernel_folders(trees, commit=commit, tree=entry.sha, path=path) if entry and listed else {}
+                await kernel_folders(trees, commit=commit or "", tree=entry.sha, path=path) if entry and listed else {}
             )
         for folder in sorted({*sides[0], *sides[1]}):
             await _plan_kernel(draft, base=sides[0].get(folder), head=sides[1].get(folder))
     plan = Plan(
-        base_sha=base,
+        base_sha=base or "",
         targets=tuple(draft.targets),
         previews=tuple(draft.previews),
         holds=tuple(draft.holds),
@@ -137,6 +143,8 @@ async def _base_suite(draft: Draft, base: KernelFolder) -> Suite | None:
 
 async def _plan_new_kernel(draft: Draft, *, head: KernelFolder, suite: Suite) -> None:
     said = f"{suite.kernel} has no suite on the base: someone has to accept the one that it brings"
+    if suite.operator_source is not None:
+        said += f", and {OWN_CODE}"
     hold = Hold(subject="new_kernel", kernel=suite.kernel, digest=suite.digest, said=said)
     draft.holds.append(hold)
     current = current_folder(suite, head.revisions())
@@ -166,7 +174,9 @@ async def _plan_changed_kernel(
     draft.targets += targets
     if (hold := suite_hold(base_suite, head_suite)) is not None:
         draft.holds.append(hold)
-        draft.previews += await _previews(draft, targets, head=head, suite=head_suite)
+        # An operator is code that runs in the judge: none that the base lacks does before someone has said yes to it.
+        if head_suite.operator_source in (None, base_suite.operator_source) or draft.is_accepted(hold):
+            draft.previews += await _previews(draft, targets, head=head, suite=head_suite)
 
 
 async def _targets(

@@ -11,9 +11,11 @@ from pydantic import Field
 
 from contract.base import Model
 from contract.bundle import Files
+from contract.own_operator import FILE
 from contract.suite import Suite
 
 Subject = Literal["suite", "new_kernel", "removed", "revisions"]
+OWN_CODE = f"its {FILE}, code that runs in the judge"
 
 
 class Version(Model):
@@ -99,6 +101,8 @@ def suite_hold(base: Suite, head: Suite) -> Hold | None:
     head_cases = {case.id for case in head.cases}
     gone = [case.title or case.id for case in base.cases if case.id not in head_cases]
     taken = f"; it removes {', '.join(gone)}" if gone else ""
+    if head.operator_source != base.operator_source:
+        taken += f"; {OWN_CODE}" if head.operator_source else "; its own operator is gone"
     said = f"the suite of {base.kernel} is edited{taken}: judged by the base's, until someone accepts the edit"
     return Hold(subject="suite", kernel=base.kernel, digest=head.digest, said=said)
 

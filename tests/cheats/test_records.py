@@ -11,6 +11,7 @@ import pytest
 from contract.outcomes import Reason
 from contract.record import Launch, LaunchRecord
 from tests.worker.record.test_recorder import StandIn
+from worker.operators.gemm import GEMM
 from worker.protocol import RecordCase
 from worker.record import graph, recorder
 from worker.record.order import linear_order
@@ -19,7 +20,8 @@ from worker.record.relocate import relocate
 
 BYTES = 1 << 20
 FIRST, SECOND = Window(0x7F00_0000_0200, BYTES), Window(0x7F00_0020_0E00, BYTES)
-CASE = RecordCase(case="m=16,n=16,k=16", dims={"m": 16, "n": 16, "k": 16})
+DIMS = {"m": 16, "n": 16, "k": 16}
+CASE = RecordCase(case="m=16,n=16,k=16", dims=DIMS, tensors=GEMM.tensors(DIMS, "fp16"))
 
 
 def launch(*words: int, grid: tuple[int, int, int] = (8, 1, 1)) -> RawLaunch:

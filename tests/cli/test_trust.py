@@ -5,7 +5,7 @@ import json
 import pytest
 
 from cli.bundles import read_folder
-from cli.local.trust import KERNELS, sandbox_variables
+from cli.local.trust import KERNELS, operator_variables, sandbox_variables
 from contract.devices import DeviceClass
 from worker.settings import WorkerSettings
 
@@ -39,6 +39,16 @@ def test_for_others_or_on_a_card_nothing_is_trusted(host, node):
     said, variables = said_and_set(host, node)
     assert "takes nothing" in said
     assert variables == {}
+
+
+def test_operators_of_the_machines_own_project_run_on_loopback_and_as_the_environment_says(monkeypatch):
+    monkeypatch.delenv("KERNELGATE_OWN_OPERATORS", raising=False)
+    assert operator_variables(host="0.0.0.0") == {}
+    monkeypatch.setenv("KERNELGATE_OWN_OPERATORS", operator_variables(host="127.0.0.1")["KERNELGATE_OWN_OPERATORS"])
+    settings = WorkerSettings()
+    assert (settings.runs_operators_of("local"), settings.runs_operators_of("acme--kernels")) == (True, False)
+    monkeypatch.setenv("KERNELGATE_OWN_OPERATORS", "[]")
+    assert operator_variables(host="127.0.0.1") == {}
 
 
 def test_with_a_sandbox_there_is_nothing_to_say():

@@ -2,6 +2,7 @@ import pytest
 
 from contract.devices import DeviceClass
 from contract.manifest import ManifestError, check_constraints, parse_manifest, parse_suite
+from contract.operators import OPERATORS
 
 MANIFEST = 'label = "v4"\nsummary = "swizzle"\nlanguage = "cuda"\nsource = "kernel.cu"\n'
 SUITE = """
@@ -39,7 +40,7 @@ def test_a_wrong_manifest_says_which_field_and_what_is_allowed(change: str, says
 def test_a_constraint_on_no_dimension_is_refused_by_name() -> None:
     manifest = parse_manifest(MANIFEST + "[constraints]\nmultiple_of = {q = 16}\n")
     with pytest.raises(ManifestError) as refused:
-        check_constraints(manifest, "gemm")
+        check_constraints(manifest, OPERATORS["gemm"])
     assert str(refused.value) == "kernel.toml: constraints.multiple_of.q is not a dimension of gemm (m, n, k)"
 
 

@@ -20,6 +20,8 @@ from contract.record import LaunchRecord
 from contract.suite import Suite
 from worker.judge.device_cuda import CudaArena, CudaDevice
 from worker.launch.client import Launcher
+from worker.operators import OPERATORS, operator_of_suite
+from worker.operators.base import Operator
 from worker.protocol import (
     Attach,
     GpuArtifact,
@@ -94,7 +96,7 @@ def case_id(dims: dict[str, int]) -> str:
 
 
 def record_all(
-    source: Path, *, entry: str, cases: list[dict[str, int]], operator: str, cubins: dict[str, str] | None
+    source: Path, *, entry: str, cases: list[dict[str, int]], operator: Operator, cubins: dict[str, str] | None
 ) -> list[Recorded | RecordFailed]:
     """What the recorder says of each case. Without `cubins` the source is a Triton module."""
     out = Path(tempfile.mkdtemp(dir=room()))
@@ -102,9 +104,9 @@ def record_all(
         language="triton" if cubins is None else "cuda",
         source=str(source),
         entry=entry,
-        operator=operator,
-        dtype="fp16",
-        cases=tuple(RecordCase(case=case_id(dims), dims=dims) for dims in cases),
+        cases=tuple(
+            RecordCase(case=case_id(dims), dims=dims, tensors=operator.tensors(dims, "fp16")) for dims in cases
+        ),
         cubins=cubins or {},
         out_dir=str(out),
     )
@@ -133,7 +135,7 @@ def record(
     operator: str = "gemm",
     cubins: dict[str, str] | None = None,
 ) -> Recorded | RecordFailed:
-    return record_all(source, entry=entry, cases=[dims], operator=operator, cubins=cubins)[0]
+    return record_all(source, entry=entry, cases=[dims], operator=OPERATORS[operator], cubins=cubins)[0]
 
 
 def recorded(source: Path, **how: Any) -> tuple[LaunchRecord, Recorded]:
@@ -145,7 +147,7 @@ def recorded(source: Path, **how: Any) -> tuple[LaunchRecord, Recorded]:
 def side(label: str, source: Path, *, entry: str, suite: Suite, cubins: dict[str, str] | None) -> Side:
     """A revision for the judge: recorded for all cases of the suite."""
     cases = [case.dims for case in (*suite.cases, *suite.verify_cases)]
-    said = record_all(source, entry=entry, cases=cases, operator=suite.operator, cubins=cubins)
+    said = record_all(source, entry=entry, cases=cases, operator=operator_of_suite(suite), cubins=cubins)
     refused = [line for line in said if isinstance(line, RecordFailed)]
     assert not refused, refused
     done = [line for line in said if isinstance(line, Recorded)]

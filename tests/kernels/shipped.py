@@ -20,7 +20,8 @@ MANIFESTS = sorted(KERNELS.glob("*/*/kernel.toml"))
 
 def suite_of(kernel: str) -> Suite:
     file = KERNELS / kernel / "suite.toml"
-    return parse_suite(file.read_text(), file=str(file))
+    operator = file.with_name("operator.py")
+    return parse_suite(file.read_text(), operator=operator.read_text() if operator.exists() else None, file=str(file))
 
 
 def manifest_of(folder: Path) -> Manifest:

@@ -57,6 +57,40 @@ def test_a_suite_with_a_wrong_dimension_is_refused_in_words(api: Api) -> None:
     assert "must give exactly m, n, k" in problem["detail"]
 
 
+OPERATOR = """DIMS = ("m", "n", "k")
+INPUTS = {"a": ("m", "k")}
+OUTPUTS = {"c": ("m", "n")}
+FLOP = "m * n * k"
+
+
+def reference(xp, inputs, dims):
+    return "tabs\tand \u00b5 stay as they are"
+
+
+def baseline(torch, inputs, outputs, dims): ...
+"""
+
+
+def test_a_suites_own_operator_reaches_the_node_as_it_was_brought(api: Api, running) -> None:
+    brought = api.bring_suite(operator="mine", operator_source=OPERATOR)
+    assert brought["suite"]["operator_source"] == OPERATOR
+    api.submit("v1")
+    [queued] = api.ok("GET", "/evaluations")["items"]
+    node = running.api(running.token(Scope.WORKER, node="node-1"))
+    job = node.claim(queued["id"])
+    assert job.suite.operator_source == OPERATOR
+    assert job.suite.digest == brought["digest"] == queued["suite_digest"]
+    other = api.bring_suite(operator="mine", operator_source=OPERATOR.replace("stay", "remain"))
+    assert other["digest"] != brought["digest"]
+
+
+def test_an_own_operator_that_can_not_be_read_is_refused_with_its_line(api: Api) -> None:
+    suite = {**SUITE, "operator": "mine", "operator_source": OPERATOR.replace("FLOP =", "FLOP = 2 *")}
+    problem = api.problem("PUT", "/projects/local/kernels/sgemm_cpu/suite", json=suite)
+    assert (problem["status"], problem["field"]) == (422, "operator_source")
+    assert "operator.py:4: FLOP must be written out" in problem["detail"]
+
+
 def test_only_scope_maintain_brings_a_suite(api: Api, running) -> None:
     submitter = running.api(running.token(Scope.SUBMIT))
     problem = submitter.problem("PUT", "/projects/local/kernels/sgemm_cpu/suite", json=SUITE)

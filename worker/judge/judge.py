@@ -21,8 +21,9 @@ from worker.judge.measure import Measurement, arena_bytes
 from worker.judge.secret import SecretRandom
 from worker.judge.sides import Baseline, Revision
 from worker.judge.verify import DETERMINISM_FAMILY, Verified, verify_case
-from worker.operators import OPERATORS
+from worker.operators import operator_of_suite
 from worker.operators.base import Numerics, tolerances_of
+from worker.operators.own import OwnOperatorFailed
 from worker.protocol import JudgeChecked, JudgeDone, JudgeJob, JudgeMeasured, JudgeProgress, JudgeStage
 
 Emit = Callable[[Model], None]
@@ -35,7 +36,7 @@ class Judge:
     def __init__(self, job: JudgeJob, device: Device, emit: Emit) -> None:
         self._job, self._device, self._emit = job, device, emit
         self._random = SecretRandom(job.seed)
-        self._operator = OPERATORS[job.suite.operator]
+        self._operator = operator_of_suite(job.suite)
         self._dtype: Dtype = "fp16" if job.suite.dtype == "fp16" else "fp32"
         tolerances = tolerances_of(self._operator, job.suite.tolerances)
         work = device.reference_dtype if self._dtype == "fp16" else device.xp.float64
@@ -54,6 +55,8 @@ class Judge:
                 self._judge(resources)
         except FaultError as fault:
             failure = self._failure(fault)
+        except OwnOperatorFailed as error:
+            failure = Failure(reason=Reason.OPERATOR_FAILED, stage=self._stage, message=str(error)[:_MESSAGE])
         except MemoryError as error:
             failure = Failure(reason=Reason.OUT_OF_MEMORY, stage=self._stage, message=f"the judge: {error}")
         return JudgeDone(failure=failure, environment=self._environment())
@@ -77,7 +80,7 @@ class Judge:
         baseline = None
         if job.measure and any(head.refuses(case.id) is None for case in job.suite.cases):
             # Now, as its imports take longer than most verifications.
-            baseline = Baseline(device, arena, self._operator, self._dtype)
+            baseline = Baseline(device, arena, self._operator, job.suite.operator_source)
             resources.callback(baseline.close)
         if job.verify:
             with self._staged(Stage.VERIFY):

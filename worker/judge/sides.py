@@ -116,8 +116,9 @@ class Baseline:
 
     name = "baseline"
 
-    def __init__(self, device: Device, arena: Arena, operator: Operator, dtype: str) -> None:
-        self._operator, self._dtype = operator, dtype
+    def __init__(self, device: Device, arena: Arena, operator: Operator, source: str | None) -> None:
+        """`source`: of the operator, where it is the suite's own."""
+        self._operator, self._source = operator, source
         self.libraries: dict[str, str] = {}
         self.backends = operator.backends[device.baseline_device]
         self.launcher = Launcher(
@@ -135,7 +136,7 @@ class Baseline:
             dims=dict(dims),
             layout=self.layout(tensors),
             operator=self._operator.name,
-            dtype=self._dtype,
+            operator_source=self._source,
             backend=backend,
         )
         try:

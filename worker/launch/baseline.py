@@ -20,7 +20,7 @@ from pydantic import TypeAdapter
 from contract.layout import Placed, Role, SlotLayout
 from contract.outcomes import Reason
 from worker.launch.torch_arena import Arena, CpuArena
-from worker.operators import OPERATORS
+from worker.operators import operator_of
 from worker.protocol import Attach, Detach, Go, LauncherCommand, LauncherReply, Load, Prepare
 
 _PR_SET_PDEATHSIG = 1
@@ -94,7 +94,7 @@ class Baseline:
         return LauncherReply(ok=True)
 
     def _load(self, command: Load) -> LauncherReply:
-        operator = OPERATORS[command.operator or ""]
+        operator = operator_of(command.operator or "", command.operator_source)
         backend = command.backend or operator.backends[self._device][0]
         self._burst, self._layout = None, command.layout
         self._call = operator.baseline(self._torch, backend, command.dims)
@@ -164,7 +164,9 @@ def describe(torch: Any, device: str, backend: str) -> tuple[str, dict[str, str]
         return f"cuBLAS {libraries['cublas']} (torch {torch.__version__})", libraries
     if backend == "cudnn":
         return f"SDPA cuDNN {libraries['cudnn']} (torch {torch.__version__})", libraries
-    return f"SDPA {backend} (torch {torch.__version__})", libraries
+    if backend == "flash":
+        return f"SDPA {backend} (torch {torch.__version__})", libraries
+    return f"{backend} (torch {torch.__version__})", libraries
 
 
 def _dotted_cudnn(version: int | None) -> str:

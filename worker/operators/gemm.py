@@ -11,8 +11,9 @@ from typing import Any
 
 from contract.layout import Dtype, Role, TensorSpec
 from worker.operators import families
-from worker.operators.base import Compared, Dims, Numerics, ratio, worst
+from worker.operators.base import Compared, Dims, Numerics
 from worker.operators.products import SAMPLED_ROWS
+from worker.operators.rounding import TOLERANCES, compare_sums, of_sums
 
 # A random sign vector turns a row's error e into a sum of standard deviation |e|; 8 of them never happen by chance.
 FREIVALDS_SIGMAS = 8.0
@@ -25,20 +26,12 @@ class Rows:
 
 
 class Gemm:
-    """Tolerances: `relative_frobenius` scales the bound of the whole, `elementwise` that of each element.
-
-    relative_frobenius 1.0: rounding to nearest has a relative Frobenius error of at most 1/sqrt(3) unit roundoffs (all
-    results just above a power of two; 0.43 in general), give or take what few elements vary by. Sums in fp16 that are
-    added up in fp32 every 64 products have 0.8, plain fp16 accumulation 3 or more. For fp32, sqrt(k) roundings of the
-    running sum come on top.
-    elementwise: u |AB| for the output's rounding, and 2^-23 (8 + k / 8) |A||B| for a running sum in fp32 (tensor cores
-    truncate each step's sum; a step is at least 8 products): Higham, Accuracy and Stability, 3.1, with steps for terms.
-    """
+    """Tolerances: worker/operators/rounding.py, with sums of k terms, made of |A||B|."""
 
     name = "gemm"
     exact: tuple[str, ...] = ("one_hot", "binary")
     families: tuple[str, ...] = (*families.PLAIN, "large_offset", "row_scales", *exact)
-    tolerances: Mapping[str, float] = {"relative_frobenius": 1.0, "elementwise": 1.0}
+    tolerances: Mapping[str, float] = TOLERANCES
     backends: Mapping[str, tuple[str, ...]] = {"cpu": ("blas",), "cuda": ("cublas",)}
     baseline_writes_output = True
 
@@ -90,7 +83,7 @@ class Gemm:
         exact_product, absolute_product = self.reference(how, inputs)
         if family in self.exact:
             return _compare_exact(how, exact_product, outputs[0])
-        return _compare(how, exact_product, absolute_product, outputs[0], dims["k"])
+        return compare_sums(how, exact_product, absolute_product, outputs[0], dims["k"])
 
     def choose(self, random: Random, dims: Dims, slots: Sequence[int]) -> Rows:
         m = dims["m"]
@@ -106,7 +99,7 @@ class Gemm:
         self, how: Numerics, inputs: Sequence[Any], snapshot: Any, chosen: Rows, dims: Dims
     ) -> Compared:
         product, absolute = how.products.of_rows(inputs[0], inputs[1], chosen.slots, chosen.rows)
-        return _compare(how, product, absolute, snapshot, dims["k"])
+        return compare_sums(how, product, absolute, snapshot, dims["k"])
 
     def compare_whole(
         self,
@@ -128,7 +121,7 @@ class Gemm:
         off = abs(cx - abx)
         # Rows of C may all but cancel; what their sums were made of does not.
         made_of = xp.sqrt(a_squares) * xp.sqrt(b_squares.sum(axis=1, keepdims=True) / k)
-        relative = how.tolerances["relative_frobenius"] * (how.unit_roundoff + _sums(k))
+        relative = how.tolerances["relative_frobenius"] * (how.unit_roundoff + of_sums(k))
         bounds = FREIVALDS_SIGMAS * relative * (xp.sqrt(c_squares) + 1e-3 * made_of)
         share = float((off / xp.maximum(bounds, 1e-30)).max())
         return Compared(
@@ -146,43 +139,6 @@ class Gemm:
             torch.mm(inputs[0], inputs[1], out=outputs[0])
 
         return call
-
-
-def _sums(k: int) -> float:
-    """Relative error of running sums of k terms in fp32, rounded or truncated."""
-    return 4 * math.sqrt(k) * 2.0**-24
-
-
-def _rounding(squares: float, fourth_powers: float) -> float:
-    """Unit roundoffs that elements of these sums of powers may be off as a whole: few ones vary more."""
-    if not squares > 0.0:
-        return 1.0
-    return 0.6 * (1 + 2 * math.sqrt(fourth_powers) / squares)
-
-
-def _compare(how: Numerics, reference: Any, absolute: Any, output: Any, k: int) -> Compared:
-    xp = how.xp
-    error = abs(output.astype(how.work) - reference)
-    smallest = 2.0**-24 if how.dtype == "fp16" else 2.0**-126
-    bound = how.tolerances["elementwise"] * (
-        1.05 * how.unit_roundoff * abs(reference) + 2.0**-23 * (8 + k / 8) * absolute + smallest
-    )
-    share = float((error / bound).max())
-    if math.isnan(share):
-        return Compared(error=math.inf, bound=float(bound.max()), of_bound=math.inf, nan=True, what="NaN in C")
-    frobenius = float(xp.sqrt((error * error).sum()))
-    squares = reference * reference
-    total = float(squares.sum())
-    rounding = how.unit_roundoff * _rounding(total, float((squares * squares).sum())) * math.sqrt(total)
-    # What a sum's roundings amount to depends on what it is made of, not on what is left of it.
-    made_of = math.sqrt(float((absolute * absolute).sum()) / k)
-    allowed = how.tolerances["relative_frobenius"] * (rounding + _sums(k) * max(math.sqrt(total), made_of)) + smallest
-    return worst(
-        (
-            Compared(error=frobenius, bound=allowed, of_bound=ratio(frobenius, allowed), what="Frobenius norm"),
-            Compared(error=float(error.max()), bound=float(bound.max()), of_bound=share, what="single element"),
-        )
-    )
 
 
 def _compare_exact(how: Numerics, reference: Any, output: Any) -> Compared:

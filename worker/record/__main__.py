@@ -8,15 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import cast
 
 from contract.base import Model
-from contract.layout import Dtype
 from contract.outcomes import Reason
 from contract.report import MAX_MESSAGE
 from worker.gpu.channel import private_channel
 from worker.gpu.driver import CudaError, open_context
-from worker.operators import OPERATORS
 from worker.protocol import RecordFailed, Recording, RecordJob
 from worker.record.raw import RefusedError
 from worker.record.recorder import record_case
@@ -35,14 +32,12 @@ def loader_of(language: str) -> Callable[[RecordJob], Source]:
 
 
 def record(job: RecordJob, load: Callable[[RecordJob], Source], say: Callable[[Model], None]) -> None:
-    operator = OPERATORS[job.operator]
     source: Source | None = None
     for case in job.cases:
         say(Recording(case=case.case))
         try:
             source = source or load(job)
-            tensors = operator.tensors(case.dims, cast("Dtype", job.dtype))
-            say(record_case(source, case, tensors, Path(job.out_dir)))
+            say(record_case(source, case, case.tensors, Path(job.out_dir)))
         except RefusedError as error:
             say(RecordFailed(case=case.case, reason=error.reason, message=str(error)[:MAX_MESSAGE]))
             return

@@ -8,16 +8,14 @@ import importlib.metadata
 import json
 import sys
 from pathlib import Path
-from typing import cast
 
 from pydantic import ValidationError
 
-from contract.layout import Dtype
-from contract.operators import OPERATORS
 from contract.outcomes import Reason
 from contract.report import MAX_MESSAGE
 from contract.statics import FunctionStatics
 from worker.inspect import ElfError, excess, statics_of_cubin
+from worker.operators import tensors_of
 from worker.toolchains.base import BuildFailed, Built, Request, ToolchainMissing, check_flags, shown
 from worker.toolchains.triton_job import CompileCase, CompiledFunction, CompileJob, CompileResult
 
@@ -56,14 +54,14 @@ def check_source(file: Path, *, entry: str, shown_as: str) -> None:
 
 def _compile(request: Request, built: Built) -> Built:
     assert request.architecture is not None  # noqa: S101 - `build` has refused it
-    operator = OPERATORS[request.suite.operator]
     job = CompileJob(
         source=str(request.bundle / request.manifest.source),
         entry=built.entry,
         architecture=request.architecture,
-        operator=operator.name,
-        dtype=cast("Dtype", request.suite.dtype),
-        cases=tuple(CompileCase(case=case.id, dims=case.dims) for case in request.compile_cases),
+        cases=tuple(
+            CompileCase(case=case.id, dims=case.dims, tensors=tensors_of(request.suite, case))
+            for case in request.compile_cases
+        ),
         out=str(request.out),
     )
     done = request.run(

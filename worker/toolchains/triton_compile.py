@@ -23,7 +23,6 @@ from triton.runtime.jit import JITFunction
 
 from contract.layout import Role
 from worker.inspect.limits import LIMITS
-from worker.operators import OPERATORS
 from worker.toolchains.triton_job import CompileCase, CompiledFunction, CompileJob, CompileResult
 
 
@@ -157,10 +156,10 @@ def _load(source: Path) -> ModuleType:
     return module
 
 
-def _call(entry: Any, job: CompileJob, case: CompileCase) -> None:
+def _call(entry: Any, case: CompileCase) -> None:
     dtypes = {"fp16": torch.float16, "fp32": torch.float32}
     made: dict[Role, list[Any]] = {Role.INPUT: [], Role.OUTPUT: []}
-    for spec in OPERATORS[job.operator].tensors(case.dims, job.dtype):
+    for spec in case.tensors:
         made[spec.role].append(torch.empty(spec.shape, dtype=dtypes[spec.dtype], device="meta"))
     workspace = torch.empty(1 << 20, dtype=torch.uint8, device="meta")
     entry(tuple(made[Role.INPUT]), tuple(made[Role.OUTPUT]), dict(case.dims), workspace)
@@ -176,7 +175,7 @@ def compile_all(job: CompileJob) -> CompileResult:
         entry = getattr(_load(Path(job.source)), job.entry)
         for case in job.cases:
             case_id = case.case
-            _call(entry, job, case)
+            _call(entry, case)
     except Exception as error:  # noqa: BLE001 - whatever the submission raises is its compile error
         return CompileResult(error=f"{case_id}: {_last_words(error, Path(job.source))}")
     return CompileResult(functions=tuple(collector.functions.values()))

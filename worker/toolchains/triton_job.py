@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from contract.base import Model
-from contract.layout import Dtype
+from contract.layout import TensorSpec
 from contract.names import CaseId
 from contract.outcomes import Reason
 
@@ -13,14 +13,13 @@ from contract.outcomes import Reason
 class CompileCase(Model):
     case: CaseId
     dims: dict[str, int]
+    tensors: tuple[TensorSpec, ...]
 
 
 class CompileJob(Model):
     source: str
     entry: str
     architecture: str
-    operator: str
-    dtype: Dtype
     cases: tuple[CompileCase, ...]
     out: str
 

@@ -172,3 +172,70 @@ def test_nothing_is_read_of_kernels_that_did_not_change(git: GitRepo, main: str)
     planned(git, both, git.commit(revision("v1_a", "new", kernel="kernels/other"), both), local=local)
     own = git.git("rev-parse", f"{both}:{KERNEL}/suite.toml")
     assert own not in local.blobs
+
+
+OPERATOR = """DIMS = ("m", "n", "k")
+INPUTS = {"a": ("m", "k")}
+OUTPUTS = {"c": ("m", "n")}
+FLOP = "m * n * k"
+
+
+def reference(xp, inputs, dims): ...
+
+
+def baseline(torch, inputs, outputs, dims): ...
+"""
+OWN = suite("v1_naive", "v2_blocked").replace('operator = "gemm"', 'operator = "mine"')
+
+
+@pytest.fixture
+def own(git: GitRepo) -> str:
+    """A base whose kernel brings its operator."""
+    return git.commit({**base_files(), f"{KERNEL}/suite.toml": OWN, f"{KERNEL}/operator.py": OPERATOR})
+
+
+def test_a_revision_is_judged_by_the_bases_operator(git: GitRepo, own: str) -> None:
+    plan = plan_of(git, own, revision("v1_naive", "new"))
+    assert [each.suite.operator_source for each in plan.targets] == [OPERATOR]
+    assert (plan.holds, plan.previews, plan.faults) == ((), (), ())
+
+
+def test_a_changed_operator_is_an_edited_suite_and_runs_only_once_accepted(git: GitRepo, own: str) -> None:
+    head = git.commit({f"{KERNEL}/operator.py": f"{OPERATOR}# lax\n", **revision("v1_naive", "new")}, own)
+    plan = planned(git, own, head).plan
+    assert [each.suite.operator_source for each in plan.targets] == [OPERATOR]
+    assert plan.previews == ()
+    [hold] = plan.holds
+    assert (hold.subject, hold.digest) == ("suite", plan.suites[0].digest)
+    assert "its operator.py, code that runs in the judge" in hold.said
+
+    accepted = planned(git, own, head, is_accepted=lambda given: given == hold).plan
+    assert [each.suite.operator_source for each in accepted.previews] == [f"{OPERATOR}# lax\n"]
+
+
+def test_an_edited_suite_with_the_bases_operator_is_previewed(git: GitRepo, own: str) -> None:
+    plan = plan_of(git, own, {f"{KERNEL}/suite.toml": OWN.replace("m = 64", "m = 65"), **revision("v1_naive", "new")})
+    assert [each.suite.operator_source for each in plan.previews] == [OPERATOR]
+
+
+def test_an_operator_that_a_revision_brings_is_a_file_of_its_bundle_and_no_more(git: GitRepo, own: str) -> None:
+    head = git.commit({f"{KERNEL}/v1_naive/operator.py": f"{OPERATOR}# lax\n"}, own)
+    answer = planned(git, own, head)
+    [target] = answer.plan.targets
+    assert target.suite.operator_source == OPERATOR
+    assert "operator.py" in answer.bundles[target.head.digest]
+    assert answer.plan.holds == ()
+
+
+def test_a_new_kernels_operator_waits_for_a_yes_that_names_it(git: GitRepo, main: str) -> None:
+    other = "kernels/other"
+    files = {f"{other}/suite.toml": OWN.replace("sgemm_cpu", "other"), f"{other}/operator.py": OPERATOR}
+    plan = plan_of(git, main, files | revision("v1_naive", kernel=other) | revision("v2_blocked", kernel=other))
+    assert plan.targets == ()
+    assert "its operator.py, code that runs in the judge" in plan.holds[0].said
+
+
+def test_an_operator_that_can_not_be_read_is_a_fault(git: GitRepo, own: str) -> None:
+    plan = plan_of(git, own, {f"{KERNEL}/operator.py": "DIMS = ("})
+    assert plan.targets == ()
+    assert "operator_source: operator.py:1:" in plan.faults[0].said

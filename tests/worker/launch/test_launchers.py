@@ -150,7 +150,7 @@ def test_the_baseline_multiplies_in_the_arena(arena: CpuArena) -> None:
         ("-m", "worker.launch.baseline", "--device", "cpu"), arena_fd=arena.fd, arena_bytes=arena.bytes, trusted=True
     )
     a, b, c = views(arena)
-    command = Load(case="m=8,n=8,k=8", dims=DIMS, layout=LAYOUT, operator="gemm", dtype="fp32", backend="blas")
+    command = Load(case="m=8,n=8,k=8", dims=DIMS, layout=LAYOUT, operator="gemm", backend="blas")
     reply = baseline.ask(command, limit_s=120)
     baseline.ask(Attach(), limit_s=10)
     baseline.ask(Prepare(slots=(1, 3)), limit_s=10)

@@ -10,12 +10,17 @@ import pytest
 from contract.outcomes import Reason
 from contract.record import LaunchRecord
 from worker.gpu.driver import CudaError
+from worker.operators.gemm import GEMM
 from worker.protocol import RecordCase, Recorded, RecordFailed, Recording, RecordJob
 from worker.record import __main__ as program
 from worker.record import recorder
 from worker.record.raw import RawMemset, RefusedError
 
-CASES = tuple(RecordCase(case=f"m={m},n=16,k=16", dims={"m": m, "n": 16, "k": 16}) for m in (16, 32, 48))
+CASES = tuple(
+    RecordCase(case=f"m={m},n=16,k=16", dims=dims, tensors=GEMM.tensors(dims, "fp16"))
+    for m in (16, 32, 48)
+    for dims in ({"m": m, "n": 16, "k": 16},)
+)
 
 
 class StandIn:
@@ -59,8 +64,6 @@ def said(monkeypatch, tmp_path):
             language="cuda",
             source="kernel.so",
             entry="kernelgate_run",
-            operator="gemm",
-            dtype="fp16",
             cases=CASES,
             out_dir=str(tmp_path),
         )

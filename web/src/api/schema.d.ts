@@ -1886,7 +1886,7 @@ export interface components {
          * @description Why an evaluation did not pass. Stable: clients and history depend on the spelling.
          * @enum {string}
          */
-        Reason: "compile_error" | "compile_timed_out" | "entry_missing" | "flag_not_allowed" | "not_recordable" | "not_relocatable" | "architecture_unsupported" | "crashed" | "timed_out" | "returned_error" | "wrong_values" | "nan_values" | "out_of_bounds_write" | "input_modified" | "sanitizer_finding" | "case_refused" | "clocks_disagree" | "faster_than_roofline" | "untouched_slot_written" | "left_running" | "calls_overlap" | "attempts_exhausted" | "deadline_passed" | "toolchain_missing" | "sandbox_missing" | "device_unhealthy" | "baseline_failed" | "base_failed" | "out_of_memory" | "internal_error" | "by_request" | "superseded";
+        Reason: "compile_error" | "compile_timed_out" | "entry_missing" | "flag_not_allowed" | "not_recordable" | "not_relocatable" | "architecture_unsupported" | "crashed" | "timed_out" | "returned_error" | "wrong_values" | "nan_values" | "out_of_bounds_write" | "input_modified" | "sanitizer_finding" | "case_refused" | "clocks_disagree" | "faster_than_roofline" | "untouched_slot_written" | "left_running" | "calls_overlap" | "attempts_exhausted" | "deadline_passed" | "toolchain_missing" | "sandbox_missing" | "operator_refused" | "operator_failed" | "device_unhealthy" | "baseline_failed" | "base_failed" | "out_of_memory" | "internal_error" | "by_request" | "superseded";
         /** RegressionEventOut */
         RegressionEventOut: {
             /**
@@ -2443,6 +2443,11 @@ export interface components {
             kernel: string;
             /** Operator */
             operator: string;
+            /**
+             * Operator Source
+             * @description the text of the operator.py beside suite.toml
+             */
+            operator_source?: string | null;
             /**
              * @default {
              *       "allowed_slowdown": 0.005,

@@ -1,0 +1,182 @@
+"""operator.py, beside suite.toml: the operator that a kernel's folder brings. What it says in constants is read here
+without running any of it; what it computes is run in the judge and the baseline alone (worker/operators/own.py).
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+from pydantic import Field, ValidationError, field_validator, model_validator
+
+from contract import expressions
+from contract.base import Model
+from contract.layout import Dtype, Role, TensorSpec
+from contract.names import Identifier
+
+FILE = "operator.py"
+MAX_CHARACTERS = 32_768
+PLAIN_FAMILIES = ("normal", "uniform", "heavy_tailed", "signed_zeros")
+# Function -> its parameters, as it is called.
+FUNCTIONS = {
+    "reference": ("xp", "inputs", "dims"),
+    "baseline": ("torch", "inputs", "outputs", "dims"),
+    "fill": ("draw", "family", "inputs", "dims"),
+    "magnitude": ("xp", "inputs", "dims"),
+}
+_REQUIRED = ("reference", "baseline")
+_UNFIT = re.compile(
+    r"[^\n\t\x20-\x7e\xa0-\U0010ffff]|[\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+)
+Shape = tuple[str | int, ...]
+
+
+class OwnOperatorError(ValueError):
+    """An operator.py that can't be taken; the message says where."""
+
+
+class Signature(Model):
+    """operator.py's constants, by their names in lower case. Shapes and counts are expressions of the dimensions.
+
+    by_rows: inputs of which row i alone (first axis) goes into row i of the outputs.
+    terms: how many terms the sums have that an element of the output is made of.
+    families: beside the plain ones.
+    """
+
+    dims: tuple[Identifier, ...] = Field(min_length=1)
+    flags: tuple[Identifier, ...] = ()
+    inputs: dict[Identifier, Shape] = Field(min_length=1)
+    outputs: dict[Identifier, Shape] = Field(min_length=1)
+    flop: str | int
+    bytes: str | int | None = None
+    by_rows: tuple[Identifier, ...] = ()
+    terms: str | int = 1
+    families: tuple[Identifier, ...] = ()
+    baseline: str = Field(default="torch", pattern=r"^[A-Za-z0-9][A-Za-z0-9_. -]{0,39}$")
+    baseline_writes: bool = False
+
+    @field_validator("inputs", "outputs")
+    @classmethod
+    def _ranks(cls, tensors: dict[str, Shape]) -> dict[str, Shape]:
+        for name, shape in tensors.items():
+            if not 1 <= len(shape) <= 4:
+                raise ValueError(f"{name} must have one to four dimensions")
+        return tensors
+
+    @model_validator(mode="after")
+    def _names_what_there_is(self) -> Signature:
+        parameters = (*self.dims, *self.flags)
+        if len(set(parameters)) != len(parameters):
+            raise ValueError("a dimension is named twice")
+        if twice := set(self.inputs).intersection(self.outputs):
+            raise ValueError(f"{min(twice)} is an input and an output")
+        if foreign := [name for name in self.by_rows if name not in self.inputs]:
+            raise ValueError(f"BY_ROWS: {foreign[0]} is not an input")
+        if plain := [name for name in self.families if name in PLAIN_FAMILIES]:
+            raise ValueError(f"FAMILIES: {plain[0]} is there already")
+        counts = (self.flop, self.terms, *(() if self.bytes is None else (self.bytes,)))
+        shapes = (*self.inputs.values(), *self.outputs.values())
+        for text in (*counts, *(extent for shape in shapes for extent in shape)):
+            expressions.check(str(text), parameters)
+        return self
+
+    def tensors(self, dims: Mapping[str, int], dtype: Dtype) -> tuple[TensorSpec, ...]:
+        """Raises ExpressionError where a case has no such tensors."""
+        roles = ((Role.INPUT, self.inputs), (Role.OUTPUT, self.outputs))
+        tensors = tuple(
+            TensorSpec(name=name, role=role, dtype=dtype, shape=tuple(_extent(name, each, dims) for each in shape))
+            for role, shapes in roles
+            for name, shape in shapes.items()
+        )
+        in_rows = [each for each in tensors if each.name in self.by_rows or each.role is Role.OUTPUT]
+        if self.by_rows and len({each.shape[0] for each in in_rows}) != 1:
+            names = ", ".join(each.name for each in in_rows)
+            raise expressions.ExpressionError(f"BY_ROWS: {names} differ in their rows")
+        return tensors
+
+    def count(self, text: str | int, dims: Mapping[str, int]) -> float:
+        """FLOP, bytes or terms of a case; above zero."""
+        value = expressions.evaluate(str(text), dims)
+        if not 0 < value < 1e30:
+            raise expressions.ExpressionError(f"{text!r} is {value} for {dict(dims)}")
+        return float(value)
+
+
+def _extent(name: str, text: str | int, dims: Mapping[str, int]) -> int:
+    value = expressions.evaluate(str(text), dims)
+    if not isinstance(value, int) or not 1 <= value < 1 << 40:
+        raise expressions.ExpressionError(f"{name}: {text!r} is {value} for {dict(dims)}, which is no extent")
+    return value
+
+
+@lru_cache(maxsize=64)
+def read_signature(source: str) -> Signature:
+    """Raises OwnOperatorError."""
+    check_text(source)
+    try:
+        tree = ast.parse(source, filename=FILE)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise OwnOperatorError(
+            f"{FILE}:{getattr(error, 'lineno', 1)}: {getattr(error, 'msg', None) or error}"
+        ) from error
+    defined = _check_functions(tree)
+    constants = _constants(tree)
+    try:
+        signature = Signature.model_validate(constants)
+    except ValidationError as error:
+        problem = error.errors()[0]
+        where = str(problem["loc"][0]).upper() if problem["loc"] else ""
+        message = "is missing" if problem["type"] == "missing" else problem["msg"].removeprefix("Value error, ")
+        raise OwnOperatorError(f"{FILE}: {where} {message}".replace(":  ", ": ")) from error
+    if signature.families and "fill" not in defined:
+        raise OwnOperatorError(f"{FILE}: FAMILIES needs a function fill({', '.join(FUNCTIONS['fill'])})")
+    return signature
+
+
+def check_text(source: str) -> None:
+    """A reviewer has to see what there is: no control characters, none that turn the direction of text."""
+    if len(source) > MAX_CHARACTERS:
+        raise OwnOperatorError(f"{FILE}: {len(source)} characters; at most {MAX_CHARACTERS} are allowed")
+    if (unfit := _UNFIT.search(source)) is not None:
+        line = source.count("\n", 0, unfit.start()) + 1
+        raise OwnOperatorError(f"{FILE}:{line}: the character U+{ord(unfit.group()):04X} is not allowed")
+
+
+def _check_functions(tree: ast.Module) -> set[str]:
+    defined = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
+    for name, parameters in FUNCTIONS.items():
+        if name not in defined:
+            if name in _REQUIRED:
+                raise OwnOperatorError(f"{FILE}: a function {name}({', '.join(parameters)}) is missing")
+            continue
+        found = tuple(argument.arg for argument in defined[name].args.args)
+        if found != parameters:
+            raise OwnOperatorError(f"{FILE}:{defined[name].lineno}: {name} takes ({', '.join(parameters)})")
+    return set(defined)
+
+
+def _constants(tree: ast.Module) -> dict[str, Any]:
+    """The assignments at the top whose names the signature has."""
+    known = {name.upper(): name for name in Signature.model_fields}
+    found: dict[str, Any] = {}
+    for node in tree.body:
+        names = (
+            [target.id for target in node.targets if isinstance(target, ast.Name)]
+            if isinstance(node, ast.Assign)
+            else []
+        )
+        for name in names:
+            if name not in known:
+                continue
+            if known[name] in found:
+                raise OwnOperatorError(f"{FILE}:{node.lineno}: {name} is there twice")
+            try:
+                found[known[name]] = ast.literal_eval(node.value)  # type: ignore[attr-defined]
+            except (ValueError, TypeError, RecursionError, MemoryError) as error:
+                raise OwnOperatorError(
+                    f"{FILE}:{node.lineno}: {name} must be written out, without calls or names"
+                ) from error
+    return found

@@ -1,0 +1,118 @@
+"""A suite's own operator on the GPU of this machine: rmsnorm from bundle to report, and mutants of its kernel."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from contract.bundle import Files
+from contract.devices import DeviceClass
+from contract.outcomes import Reason, Stage
+from contract.report import Report
+from contract.suite import Suite
+from tests.gpu.test_cheats import device_class
+from tests.kernels.shipped import KERNELS, suite_of
+from tests.worker.jobs import bundles, job, settings
+from worker.pipeline import evaluate
+from worker.sandbox import NoSandbox
+
+pytestmark = pytest.mark.gpu
+
+FOLDER = KERNELS / "rmsnorm"
+REVISIONS = suite_of("rmsnorm").revisions
+
+
+def bundle(name: str, *, was: str = "", now: str = "", **more: bytes) -> Files:
+    files = {file.name: file.read_bytes() for file in (FOLDER / name).iterdir() if file.is_file()}
+    assert was.encode() in files["kernel.py"]
+    files["kernel.py"] = files["kernel.py"].replace(was.encode(), now.encode())
+    return files | {file.replace("_py", ".py"): text for file, text in more.items()}
+
+
+def suite(*, cases: int = 2, operator: str | None = None, verify: bool = True) -> Suite:
+    whole = suite_of("rmsnorm")
+    few = {"cases": whole.cases[:cases], "verify_cases": whole.verify_cases if verify else ()}
+    return whole.model_copy(update={**few, "operator_source": operator or whole.operator_source})
+
+
+def run(tmp_path: Path, judged_by: Suite, head: Files, base: Files | None = None) -> Report:
+    card: DeviceClass = device_class()
+    given = settings(
+        tmp_path,
+        judge=("-m", "worker.judge"),
+        recorder=("-m", "worker.record"),
+        device_class=card,
+        max_processes=4,
+        own_operators=("local",),
+    )
+    return evaluate(
+        job(head, base, suite=judged_by, kernel="rmsnorm", device_class=card),
+        bundles(head, base),
+        settings=given,
+        on_progress=lambda _: None,
+        cancelled=lambda: False,
+        sandbox=NoSandbox(),
+    )
+
+
+@pytest.mark.parametrize("name", REVISIONS)
+def test_every_revision_is_right_on_all_cases_and_measured_beside_torch(tmp_path, name):
+    report = run(tmp_path, suite(cases=len(suite_of("rmsnorm").cases)), bundle(name))
+    assert report.failure is None
+    assert {stage.stage for stage in report.stages} >= {Stage.BUILD, Stage.RECORD, Stage.VERIFY, Stage.MEASURE}
+    assert len({check.family for check in report.checks}) == 9
+    assert all(check.passed for check in report.checks)
+    for case in report.cases:
+        metrics = {metric.name: metric.value for metric in case.metrics}
+        assert case.baseline is not None
+        assert case.baseline.startswith("rms_norm (torch")
+        assert 0.05 < metrics["throughput_over_baseline"] < 50
+        moved = metrics["throughput"] * 1e12 / metrics["flops_per_byte"]
+        assert moved > 1e10  # bytes a second: far under any card's rate, far over what a slip would give
+        print(f"{name} {case.case}: {metrics['time']:.2f} us, {metrics['throughput_over_baseline']:.3f} of torch's,")
+        print(f"    {moved / 1e12:.2f} TB/s, held for {metrics['held_s']:.1f} s")
+
+
+def test_two_revisions_are_compared(tmp_path):
+    report = run(tmp_path, suite(), bundle("v2_warps"), bundle("v0_two_passes"))
+    assert report.failure is None
+    assert all(case.judgement is not None and len(case.pairs) == 4 for case in report.cases)
+
+
+@pytest.mark.parametrize(
+    ("was", "now"),
+    [
+        ("values * values, 0) / columns + epsilon", "values * values, 0) / columns"),
+        ("values * scale * weights", "values * scale"),
+        ("values * values, 0)", "values * values, 0).to(tl.float16).to(tl.float32)"),
+        ("row + at, mask=inside, other=0.0", "row + at, mask=at < columns - 1, other=0.0"),
+    ],
+)
+def test_a_mutant_is_incorrect_when_it_is_verified(tmp_path, was, now):
+    failure = run(tmp_path, suite(), bundle("v1_one_load", was=was, now=now)).failure
+    assert failure is not None
+    assert (failure.reason, failure.stage) == (Reason.WRONG_VALUES, Stage.VERIFY)
+
+
+def test_poison_in_a_place_that_a_mutant_leaves_is_found(tmp_path):
+    left = bundle("v1_one_load", was="element_ty), mask=inside)", now="element_ty), mask=at < columns - 1)")
+    failure = run(tmp_path, suite(), left).failure
+    assert failure is not None
+    assert failure.reason is Reason.NAN_VALUES
+
+
+def test_a_bundle_does_not_bring_its_own_operator(tmp_path):
+    lax = str(suite().operator_source).replace("* weight", "").encode()
+    wrong = bundle("v1_one_load", was="values * scale * weights", now="values * scale", operator_py=lax)
+    failure = run(tmp_path, suite(), wrong).failure
+    assert failure is not None
+    assert failure.reason is Reason.WRONG_VALUES
+
+
+def test_an_operator_that_fails_is_no_fault_of_the_kernel(tmp_path):
+    broken = str(suite().operator_source).replace("xp.sqrt", "xp.square_root")
+    failure = run(tmp_path, suite(operator=broken), bundle("v1_one_load")).failure
+    assert failure is not None
+    assert failure.reason is Reason.OPERATOR_FAILED
+    assert "reference raised AttributeError" in failure.message
