@@ -7,10 +7,12 @@ it("puts powers at even distances", () => {
   expect(scaleOf([5], 0, 200)(5)).toBe(100);
 });
 
-it("ticks at 1, 2 and 5 of every power, at powers alone over a long range", () => {
-  expect(ticksOf([80, 760])).toEqual([100, 200, 500]);
+it("ticks at powers, else at 1, 2 and 5 of each, else closer: at least three where there are any", () => {
   expect(ticksOf([1, 1000])).toEqual([1, 10, 100, 1000]);
-  expect(ticksOf([310, 320])).toEqual([310, 320]);
+  expect(ticksOf([5, 760])).toEqual([5, 10, 20, 50, 100, 200, 500]);
+  expect(ticksOf([151, 395])).toEqual([200, 300]);
+  expect(ticksOf([140, 410])).toEqual([150, 200, 300, 400]);
+  expect(ticksOf([7, 7])).toEqual([7]);
 });
 
 it("bends the roof at the ridge, and shows it where it is near", () => {

@@ -11,17 +11,21 @@ export function scaleOf(values: readonly number[], from: number, to: number): (v
     most === least ? (from + to) / 2 : from + ((Math.log(value) - least) / (most - least)) * (to - from);
 }
 
+// Of every power of ten: as few as tell where the values lie.
+const STEPS = [[1], [1, 2, 5], [1, 1.5, 2, 3, 4, 5, 6, 8]];
+
 export function ticksOf(values: readonly number[]): number[] {
   const [least, most] = [Math.min(...values), Math.max(...values)];
-  const steps = most / least > 100 ? [1] : [1, 2, 5];
-  const found: number[] = [];
-  for (let power = Math.floor(Math.log10(least)); power <= Math.ceil(Math.log10(most)); power++) {
-    for (const step of steps) {
-      const value = step * 10 ** power;
-      if (value >= least && value <= most) found.push(value);
-    }
+  const powers = Array.from(
+    { length: Math.ceil(Math.log10(most)) - Math.floor(Math.log10(least)) + 1 },
+    (_, place) => 10 ** (Math.floor(Math.log10(least)) + place),
+  );
+  for (const steps of STEPS) {
+    const all = powers.flatMap((power) => steps.map((step) => step * power));
+    const found = all.filter((value) => value >= least && value <= most);
+    if (found.length > 2 || (found.length > 1 && steps === STEPS.at(-1))) return found;
   }
-  return found.length > 1 ? found : [least, most];
+  return [...new Set([least, most])];
 }
 
 /** The line that nothing is above: memory's slope, and from the ridge on the processor's peak. It goes a little beyond
