@@ -14,6 +14,7 @@ from service.columns import now
 from service.dispatch import Wake, wake_of
 from service.evaluations import cancel_evaluation
 from service.github import queueing
+from service.github.line import Known
 from service.github.plans import Hold, Plan, Target
 from service.github.tables import (
     GithubAcceptance,
@@ -47,8 +48,8 @@ class Commit:
 
 
 def open_gate(session: Session, repository: GithubRepository, commit: Commit) -> GithubGate:
-    """The gate over this commit, made where it is new, and due again where it was cancelled. Older commits of the same
-    pull request end as superseded."""
+    """The gate over this commit, made where it is new, and due again where it was cancelled, or pushed again after
+    another one. Older commits of the same pull request end as superseded."""
     query = select(GithubGate).where(
         GithubGate.repository_id == repository.id,
         GithubGate.kind == commit.kind,
@@ -70,6 +71,9 @@ def open_gate(session: Session, repository: GithubRepository, commit: Commit) ->
         )
         session.add(gate)
         session.flush()
+    elif commit.kind == PUSH:
+        gate.base_sha, gate.created_at = commit.base_sha, now()
+        restart(session, gate)
     elif gate.ended is not None:
         restart(session, gate)
     if commit.kind == PULL:
@@ -95,6 +99,26 @@ def of_commit(session: Session, repository: GithubRepository, head_sha: str) -> 
     return session.exec(query.order_by(col(GithubGate.id).desc())).all()
 
 
+def line(session: Session, *, repository_id: int) -> list[Known]:
+    """The pushes whose places on the default branch are known, in their order."""
+    query = select(GithubGate.head_sha, GithubGate.first_parent_index).where(
+        GithubGate.repository_id == repository_id,
+        GithubGate.kind == PUSH,
+        col(GithubGate.first_parent_index).is_not(None),
+    )
+    return [Known(sha=sha, index=index or 0) for sha, index in session.exec(query.order_by("first_parent_index")).all()]
+
+
+def place_on_line(session: Session, gate: GithubGate) -> int | None:
+    """Of the commit that the gate's head is compared with, where it is a push's."""
+    query = select(GithubGate.first_parent_index).where(
+        GithubGate.repository_id == gate.repository_id,
+        GithubGate.kind == PUSH,
+        GithubGate.head_sha == gate.base_sha,
+    )
+    return session.exec(query).first()
+
+
 def end_gate(session: Session, gate: GithubGate, *, why: str, reason: Reason) -> None:
     """Cancel what it still waits for; what another open gate waits for too goes on."""
     if gate.state == DONE:
@@ -104,17 +128,17 @@ def end_gate(session: Session, gate: GithubGate, *, why: str, reason: Reason) ->
     session.add(gate)
     session.flush()
     for _, evaluation in queueing.linked(session, gate):
-        if evaluation.state not in ENDED and not _wanted_elsewhere(session, gate, evaluation):
+        if evaluation.state not in ENDED and not is_wanted(session, evaluation):
             cancel_evaluation(session, principal=_SERVICE, evaluation_id=evaluation.id, reason=reason)
 
 
-def _wanted_elsewhere(session: Session, gate: GithubGate, evaluation: Evaluation) -> bool:
+def is_wanted(session: Session, evaluation: Evaluation) -> bool:
+    """Whether an open gate waits for it."""
     query = (
         select(GithubGate.id)
         .join(GithubGateEvaluation, col(GithubGateEvaluation.gate_id) == GithubGate.id)
         .where(
             GithubGateEvaluation.evaluation_id == evaluation.id,
-            GithubGate.id != gate.id,
             col(GithubGate.state) != DONE,
         )
     )

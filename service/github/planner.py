@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import update
-from sqlmodel import Session, col, select
+from sqlalchemy import tuple_, update
+from sqlalchemy.orm import aliased
+from sqlmodel import Session, col, or_, select
 from starlette.concurrency import run_in_threadpool
 
 from contract.outcomes import Reason
@@ -18,6 +19,7 @@ from service.dispatch import Dispatcher, Wake
 from service.github import gates, mainline, queueing
 from service.github.client import Github, GithubAwayError, GithubRefusedError, pause_after, tries_in
 from service.github.folders import FolderError
+from service.github.line import Known, NotOnBranchError, Place, place_of
 from service.github.planning import make_plan, read_config
 from service.github.plans import Fault, Hold, Plan, Planned
 from service.github.repository import GoneError, Repository
@@ -30,10 +32,40 @@ from service.store import Store
 
 log = logging.getLogger(__name__)
 
+# GitHub may show a branch as it was for a moment: so often is asked before a push counts as pushed away.
+_PATIENT_TRIES = 3
+
 
 def due(session: Session, *, moment: datetime) -> list[str]:
-    query = select(GithubGate.id).where(GithubGate.state == gates.DUE, col(GithubGate.due_at) <= moment)
+    """Pushes of one repository one after the other: the last one's suites stay, and each knows the place of those
+    before it."""
+    earlier = aliased(GithubGate)
+    waits = (
+        select(earlier.id)
+        .where(
+            earlier.repository_id == GithubGate.repository_id,
+            earlier.kind == gates.PUSH,
+            earlier.state == gates.DUE,
+            tuple_(col(earlier.created_at), col(earlier.id)) < tuple_(col(GithubGate.created_at), col(GithubGate.id)),
+        )
+        .exists()
+    )
+    query = select(GithubGate.id).where(
+        GithubGate.state == gates.DUE,
+        col(GithubGate.due_at) <= moment,
+        or_(GithubGate.kind != gates.PUSH, ~waits),
+    )
     return list(session.exec(query.order_by(col(GithubGate.due_at)).limit(50)).all())
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Read:
+    """What a gate's change is. `sizes`: of the stored bundles; `place`: of a push."""
+
+    planned: Planned
+    place: Place | None
+    sizes: dict[str, int]
+    approved: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,13 +83,13 @@ class Planner:
             return
         gate, row = taken
         try:
-            planned = await self._plan(gate, Repository(self.github, row))
-        except GoneError as error:
+            planned, place = await self._plan(gate, Repository(self.github, row))
+        except (GoneError, NotOnBranchError) as error:
             await run_in_threadpool(self._end, gate, f"its commit is gone, pushed away perhaps ({error})")
         except (GithubAwayError, GithubRefusedError) as error:
             await run_in_threadpool(self._later, gate, error)
         else:
-            wakes = await run_in_threadpool(self._queue, gate, row, planned)
+            wakes = await run_in_threadpool(self._queue, gate, row, planned, place)
             self.dispatcher.publish_soon(wakes)
 
     def _take(self, gate_id: str) -> tuple[GithubGate, GithubRepository] | None:
@@ -77,24 +109,27 @@ class Planner:
             gate = session.get_one(GithubGate, gate_id)
             return gate, session.get_one(GithubRepository, gate.repository_id)
 
-    async def _plan(self, gate: GithubGate, repository: Repository) -> Planned:
-        trees = Trees(repository)
+    async def _plan(self, gate: GithubGate, repository: Repository) -> tuple[Planned, Place | None]:
+        """The plan, and a push's place."""
         # First: a head that is gone is told apart from a base that is.
         _, parents = await repository.commit(gate.head_sha)
+        if gate.kind == gates.PUSH:
+            place = await self._place(gate, repository, parents)
+            return await self._compare(gate, Trees(repository), tip=gate.head_sha, base=place.base), place
         try:
-            tip, base = await self._base(gate, repository, parents)
+            tip, base = await self._base(gate, repository)
         except GoneError:
             said = f"it has no common ancestor with {gate.base_ref}: rebase it"
-            return Planned(plan=Plan(base_sha="", faults=(Fault(path=FILE, said=said),)), bundles={})
-        if base is None:
-            return Planned(
-                plan=Plan(base_sha="", notes=("the first commit: there is nothing to compare with",)), bundles={}
-            )
+            return Planned(plan=Plan(base_sha="", faults=(Fault(path=FILE, said=said),)), bundles={}), None
+        return await self._compare(gate, Trees(repository), tip=tip, base=base), None
+
+    async def _compare(self, gate: GithubGate, trees: Trees, *, tip: str, base: str | None) -> Planned:
+        """`tip`: where the configuration is read."""
         config, extra = await self._config(gate, trees, tip=tip, base=base)
         planned = (
             await make_plan(trees, base=base, head=gate.head_sha, config=config, is_accepted=self._accepts(gate))
             if config is not None
-            else Planned(plan=Plan(base_sha=base), bundles={})
+            else Planned(plan=Plan(base_sha=base or ""), bundles={})
         )
         plan = planned.plan.model_copy(
             update={
@@ -105,33 +140,44 @@ class Planner:
         )
         return Planned(plan=plan, bundles=planned.bundles)
 
-    async def _base(self, gate: GithubGate, repository: Repository, parents: list[str]) -> tuple[str, str | None]:
+    async def _base(self, gate: GithubGate, repository: Repository) -> tuple[str, str]:
         """(where the configuration is read, what the head is compared with). Raises GoneError."""
-        if gate.kind == gates.PULL:
-            return await repository.merge_base(gate.base_ref, gate.head_sha)
-        base = gate.base_sha or ""
         if gate.kind == gates.QUEUE:
-            return base, base
-        if base.strip("0"):
-            try:
-                await repository.commit(base)
-            except GoneError:
-                log.info(
-                    "push to %s: the commit before it (%s) is gone; comparing with the parent", gate.base_ref, base
-                )
-            else:
-                return gate.head_sha, base
-        return gate.head_sha, parents[0] if parents else None
+            return gate.base_sha or "", gate.base_sha or ""
+        compared = await repository.compare(gate.base_ref, gate.head_sha)
+        return compared.base, compared.merge_base
+
+    async def _place(self, gate: GithubGate, repository: Repository, parents: list[str]) -> Place:
+        """Raises NotOnBranchError, and GithubAwayError while GitHub may not show the push yet."""
+        before = gate.base_sha or ""
+        known = await run_in_threadpool(self._known, gate)
+        try:
+            return await place_of(
+                repository,
+                branch=gate.base_ref,
+                head=gate.head_sha,
+                before=before if before.strip("0") else None,
+                parents=parents,
+                known=known,
+            )
+        except NotOnBranchError as error:
+            if gate.plan_tries < _PATIENT_TRIES:
+                raise GithubAwayError(str(error)) from error
+            raise
+
+    def _known(self, gate: GithubGate) -> list[Known]:
+        with self.database.read() as session:
+            return gates.line(session, repository_id=gate.repository_id)
 
     async def _config(
-        self, gate: GithubGate, trees: Trees, *, tip: str, base: str
+        self, gate: GithubGate, trees: Trees, *, tip: str, base: str | None
     ) -> tuple[RepositoryConfig | None, Plan]:
         """The base branch's configuration, and what an edit of it asks for."""
-        if gate.kind == gates.PUSH:
+        if gate.kind == gates.PUSH or base is None:
             try:
-                return await read_config(trees, tip), Plan(base_sha=base)
+                return await read_config(trees, tip), Plan(base_sha=base or "")
             except FolderError as error:
-                return None, Plan(base_sha=base, notes=(str(error),))
+                return None, Plan(base_sha=base or "", notes=(str(error),))
         sides = [await trees.find(await trees.root(commit), FILE) for commit in (base, gate.head_sha)]
         shas = [entry.sha if entry else None for entry in sides]
         holds: tuple[Hold, ...] = ()
@@ -161,51 +207,58 @@ class Planner:
 
         return accepted
 
-    def _queue(self, gate: GithubGate, row: GithubRepository, planned: Planned) -> list[Wake]:
+    def _queue(self, gate: GithubGate, row: GithubRepository, planned: Planned, place: Place | None) -> list[Wake]:
         with self.database.read() as session:
             approved = gates.is_approved(session, gate)
         # A fork's files aren't even stored before someone lets them run.
         sizes = queueing.store_bundles(self.store, planned) if approved else {}
+        read = _Read(planned=planned, place=place, sizes=sizes, approved=approved)
         try:
             with self.database.write() as session:
-                return self._write(session, gate, row, planned, sizes, approved=approved)
+                return self._write(session, gate, row, read)
         except ProblemError as error:
             fault = Fault(path=FILE, said=error.problem.detail)
             refused = planned.plan.model_copy(update={"targets": (), "previews": (), "faults": (fault,)})
+            read = _Read(planned=Planned(plan=refused, bundles={}), place=place, sizes={}, approved=False)
             with self.database.write() as session:
-                return self._write(session, gate, row, Planned(plan=refused, bundles={}), {}, approved=False)
+                return self._write(session, gate, row, read)
 
-    def _write(
-        self,
-        session: Session,
-        gate: GithubGate,
-        row: GithubRepository,
-        planned: Planned,
-        sizes: dict[str, int],
-        *,
-        approved: bool,
-    ) -> list[Wake]:
+    def _write(self, session: Session, gate: GithubGate, row: GithubRepository, read: _Read) -> list[Wake]:
+        planned, place, sizes = read.planned, read.place, read.sizes
         current = session.get_one(GithubGate, gate.id, with_for_update=True)
-        if current.state != gates.DUE:
-            return []  # superseded while the trees were read
+        if current.state != gates.DUE or current.version != gate.version:
+            return []  # superseded or begun again while the trees were read
         project = session.get_one(Project, row.project_id)
         current.plan = planned.plan.model_dump(mode="json")
         current.base_sha = planned.plan.base_sha or current.base_sha
         current.started_at = now()
         current.error = None
-        if current.kind == gates.PUSH:
+        if place is not None:
             current.state, current.finished_at = gates.DONE, now()
+            current.first_parent_index = place.index
             session.add(current)
             return mainline.record(
-                session, gate=current, project=project, planned=planned, sizes=sizes, settings=self.settings
+                session,
+                gate=current,
+                project=project,
+                planned=planned,
+                place=place,
+                sizes=sizes,
+                settings=self.settings,
             )
         current.state, current.publish_at = gates.RUNNING, now()
         session.add(current)
         session.flush()
-        if not approved:
+        if not read.approved:
             return []
         return queueing.queue_plan(
-            session, gate=current, project=project, planned=planned, sizes=sizes, settings=self.settings
+            session,
+            gate=current,
+            project=project,
+            planned=planned,
+            sizes=sizes,
+            place=gates.place_on_line(session, current),
+            settings=self.settings,
         )
 
     def _later(self, gate: GithubGate, error: GithubAwayError | GithubRefusedError) -> None:
@@ -225,7 +278,7 @@ class Planner:
             row.due_at = now() + timedelta(seconds=pause_s)
             if given_up:
                 row.state = gates.DONE
-                row.publish_at = now()
+                gates.touch(row)
             session.add(row)
         log.warning("gate %s: the change can't be read (%s)", gate.id, error)
 

@@ -12,7 +12,6 @@ from sqlmodel import Session, col, select
 from contract import bundle
 from contract.devices import DeviceClass
 from contract.job import PROTOCOL_VERSION
-from contract.manifest import Manifest
 from contract.outcomes import Outcome
 from contract.suite import Suite
 from service import states
@@ -23,12 +22,14 @@ from service.dispatch import Wake, wake_of
 from service.events import add_state_event
 from service.github.plans import Planned, Preview, Target, Version
 from service.github.tables import GithubGate, GithubGateEvaluation
+from service.kernels import series_order
 from service.models import Bundle, Evaluation, Kernel, Node, Project, Revision
 from service.models import Suite as SuiteRow
 from service.projects import keep_suite
 from service.regressions.watching import observe_revision
 from service.settings import Settings
 from service.standings import refresh_all_standings
+from service.states import ENDED
 from service.store import Store
 from service.text import clean_json, one_line
 
@@ -59,22 +60,29 @@ def store_bundles(store: Store, planned: Planned) -> dict[str, int]:
 
 
 def queue_plan(
-    session: Session, *, gate: GithubGate, project: Project, planned: Planned, sizes: dict[str, int], settings: Settings
+    session: Session,
+    *,
+    gate: GithubGate,
+    project: Project,
+    planned: Planned,
+    sizes: dict[str, int],
+    place: int | None,
+    settings: Settings,
 ) -> list[Wake]:
-    """The evaluations of the plan's targets and previews, linked to the gate; those to be published."""
+    """The evaluations of the plan's targets and previews, linked to the gate; those to be published. `place`: beside
+    which place of the line the revisions hang."""
     wakes: list[Wake] = []
     plan = planned.plan
-    asked: list[tuple[int, Target | Preview, bool]] = [(place, each, False) for place, each in enumerate(plan.targets)]
-    asked += [(place, each, True) for place, each in enumerate(plan.previews)]
-    for place, target, preview in asked:
+    asked: list[tuple[int, Target | Preview, bool]] = [
+        (number, each, False) for number, each in enumerate(plan.targets)
+    ]
+    asked += [(number, each, True) for number, each in enumerate(plan.previews)]
+    for number, target, preview in asked:
         kernel = kernel_for(session, project=project, suite=target.suite, trusted=not preview)
         suite_row = keep_suite(session, kernel=kernel, suite=target.suite)
-        head = revision_for(session, kernel=kernel, version=target.head, planned=planned, sizes=sizes)
-        base = (
-            revision_for(session, kernel=kernel, version=target.base, planned=planned, sizes=sizes)
-            if target.base
-            else None
-        )
+        revisions = Revisions(session=session, kernel=kernel, planned=planned, sizes=sizes)
+        head = revisions.beside(target.head, place=place)
+        base = revisions.base(target.base, place=place) if target.base else None
         for device_class, build_only in classes_of(session, target.suite, settings=settings):
             question = Question(
                 kernel=kernel,
@@ -88,7 +96,7 @@ def queue_plan(
             if evaluation is None:
                 evaluation = _ask(session, question, settings=settings)
                 wakes.append(wake_of(evaluation))
-            link(session, gate, evaluation, target=place, preview=preview)
+            link(session, gate, evaluation, target=number, preview=preview)
     return wakes
 
 
@@ -146,49 +154,68 @@ def kernel_for(session: Session, *, project: Project, suite: Suite, trusted: boo
     return kernel
 
 
-def revision_for(
-    session: Session,
-    *,
-    kernel: Kernel,
-    version: Version,
-    planned: Planned,
-    sizes: dict[str, int],
-    mainline: bool = False,
-    branch: str | None = None,
-) -> Revision:
-    """The row of this bundle at this commit."""
-    identity = f"{version.digest}:{version.commit}"
-    of_kernel = select(Revision).where(Revision.kernel_id == kernel.id)
-    row = session.exec(of_kernel.where(Revision.identity == identity)).first()
-    if row is not None:
-        if mainline and not row.mainline:
-            row.mainline, row.branch = True, branch
-            session.add(row)
-            refresh_all_standings(session, kernel)
-            observe_revision(session, row)
+@dataclass(frozen=True, kw_only=True)
+class Revisions:
+    """The rows of a plan's versions of one kernel: made where they are missing."""
+
+    session: Session
+    kernel: Kernel
+    planned: Planned
+    sizes: dict[str, int]
+
+    def beside(self, version: Version, *, place: int | None) -> Revision:
+        """The row of this bundle at this commit, which need not be on the line."""
+        return self._known(version) or self._made(version, place=place)
+
+    def base(self, version: Version, *, place: int | None) -> Revision:
+        """The same; but where the line has this very bundle, its newest point."""
+        on_line = select(Revision).where(
+            Revision.kernel_id == self.kernel.id, Revision.digest == version.digest, col(Revision.mainline).is_(True)
+        )
+        newest = on_line.order_by(*(part.desc() for part in series_order())).limit(1)
+        return self.session.exec(newest).first() or self.beside(version, place=place)
+
+    def on_line(self, version: Version, *, place: int, branch: str) -> Revision:
+        """The row of this bundle at this commit, as a point of the line."""
+        row = self._known(version)
+        if row is None:
+            return self._made(version, place=place, branch=branch, mainline=True)
+        row.first_parent_index = place
+        self.session.add(row)
+        if not row.mainline:
+            row.mainline, row.branch = True, one_line(branch, 255)
+            refresh_all_standings(self.session, self.kernel)
+            observe_revision(self.session, row)
         return row
-    if session.get(Bundle, version.digest) is None:
-        insert_if_missing(session, Bundle(digest=version.digest, bytes=sizes[version.digest]))
-    manifest = _manifest_of(planned, version)
-    row = Revision(
-        kernel_id=kernel.id,
-        identity=identity,
-        label=manifest.label,
-        summary=one_line(manifest.summary, 300),
-        digest=version.digest,
-        commit=version.commit,
-        branch=one_line(branch, 255) if branch else None,
-        mainline=mainline,
-        position=position_of(manifest.label, kernel.listed),
-        manifest=clean_json(manifest.model_dump(mode="json")),
-    )
-    session.add(row)
-    session.flush()
-    return row
 
+    def _known(self, version: Version) -> Revision | None:
+        query = select(Revision).where(
+            Revision.kernel_id == self.kernel.id, Revision.identity == f"{version.digest}:{version.commit}"
+        )
+        return self.session.exec(query).first()
 
-def _manifest_of(planned: Planned, version: Version) -> Manifest:
-    return bundle.check(planned.bundles[version.digest])
+    def _made(
+        self, version: Version, *, place: int | None, branch: str | None = None, mainline: bool = False
+    ) -> Revision:
+        if self.session.get(Bundle, version.digest) is None:
+            insert_if_missing(self.session, Bundle(digest=version.digest, bytes=self.sizes[version.digest]))
+        manifest = bundle.check(self.planned.bundles[version.digest])
+        row = Revision(
+            kernel_id=self.kernel.id,
+            identity=f"{version.digest}:{version.commit}",
+            label=manifest.label,
+            summary=one_line(manifest.summary, 300),
+            digest=version.digest,
+            commit=version.commit,
+            branch=one_line(branch, 255) if branch else None,
+            mainline=mainline,
+            first_parent_index=place,
+            position=position_of(manifest.label, self.kernel.listed),
+            manifest=clean_json(manifest.model_dump(mode="json")),
+        )
+        self.session.add(row)
+        self.session.flush()
+        return row
 
 
 def _answered(session: Session, question: Question) -> Evaluation | None:
@@ -242,6 +269,13 @@ def _queue(session: Session, evaluation: Evaluation, *, settings: Settings) -> E
     session.flush()
     add_state_event(session, evaluation)
     return evaluation
+
+
+def unfinished(session: Session, revisions: Sequence[Revision]) -> Sequence[Evaluation]:
+    query = select(Evaluation).where(
+        col(Evaluation.revision_id).in_([row.id for row in revisions]), col(Evaluation.state).not_in(ENDED)
+    )
+    return session.exec(query).all()
 
 
 def linked(session: Session, gate: GithubGate) -> Sequence[tuple[GithubGateEvaluation, Evaluation]]:

@@ -49,17 +49,33 @@ class Pull:
     fork: bool
 
 
+@dataclass(frozen=True, kw_only=True)
+class Compared:
+    """Two commits. `base`, `merge_base`: commit ids; `ahead`: commits that only the head contains, `behind`: only the
+    base."""
+
+    base: str
+    merge_base: str
+    ahead: int
+    behind: int
+
+
 class Repository:
     def __init__(self, github: Github, row: GithubRepository) -> None:
         self._github = github
         self._row = row
         self._path = f"/repos/{row.full_name}"
 
-    async def merge_base(self, base: str, head: str) -> tuple[str, str]:
-        """(tip of `base`, merge base). Raises GoneError where one is unknown or they have no common ancestor."""
+    async def compare(self, base: str, head: str) -> Compared:
+        """Commits or branches. Raises GoneError where one is unknown or they have no common ancestor."""
         url = self._path + "/compare/{basehead}?per_page=1"
         found = await self._get(url, {"basehead": f"{base}...{head}"})
-        return found["base_commit"]["sha"], found["merge_base_commit"]["sha"]
+        return Compared(
+            base=found["base_commit"]["sha"],
+            merge_base=found["merge_base_commit"]["sha"],
+            ahead=int(found["ahead_by"]),
+            behind=int(found["behind_by"]),
+        )
 
     async def commit(self, sha: str) -> tuple[str, list[str]]:
         """(its tree, its parents)."""

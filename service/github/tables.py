@@ -53,7 +53,8 @@ class GithubGate(SQLModel, table=True):
     The row is the check's outbox: `sent` is the digest of what GitHub has of it, `publish_at` when to look again,
     `tries` how often GitHub refused since. `base_sha` is None until it is known (a pull request's merge base).
     `ended` says why it was cancelled. `checks` counts the check runs before this one; `version` the times that
-    something else than its evaluations changed it.
+    something else than its evaluations changed it. `first_parent_index`: of a push, while the default branch contains
+    it (service.github.line).
     """
 
     __tablename__ = "github_gate"
@@ -71,6 +72,7 @@ class GithubGate(SQLModel, table=True):
     head_sha: str = Field(max_length=64)
     base_ref: str = Field(default="", max_length=255)
     base_sha: str | None = Field(default=None, max_length=64)
+    first_parent_index: int | None = None
     fork: bool = False
     state: str = Field(default="due", max_length=16)
     ended: str | None = Field(default=None, sa_type=Text)

@@ -73,6 +73,7 @@ def _create_gates() -> None:
         sa.Column("head_sha", sa.String(length=64), nullable=False),
         sa.Column("base_ref", sa.String(length=255), nullable=False),
         sa.Column("base_sha", sa.String(length=64), nullable=True),
+        sa.Column("first_parent_index", sa.Integer(), nullable=True),
         sa.Column("fork", sa.Boolean(), nullable=False),
         sa.Column("state", sa.String(length=16), nullable=False),
         sa.Column("ended", sa.Text(), nullable=True),

@@ -151,9 +151,12 @@ class FakeGithub:
         base, head = match[1].replace("%2F", "/").split("...")
         git = repository.git
         tip = git.git("rev-parse", "--verify", f"{base}^{{commit}}")
+        behind, ahead = git.git("rev-list", "--left-right", "--count", f"{tip}...{head}").split()
         return 200, {
             "base_commit": {"sha": tip},
             "merge_base_commit": {"sha": git.git("merge-base", tip, head)},
+            "ahead_by": int(ahead),
+            "behind_by": int(behind),
             "commits": [],
             "files": [],
         }
