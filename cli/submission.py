@@ -27,6 +27,7 @@ class Wanted:
     commit: str | None = None
     branch: str | None = None
     build_only: bool = False
+    profile: bool = False
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,7 @@ def submit_folder(client: Client, folder: Folder, wanted: Wanted) -> Submitted:
             base=wanted.base,
             device_classes=wanted.device_classes,
             build_only=wanted.build_only,
+            profile=wanted.profile,
         )
     except ValidationError as error:
         problem = error.errors()[0]
@@ -82,7 +84,7 @@ def asked_for(client: Client, revision: RevisionOut, wanted: Wanted) -> tuple[Ev
         base = found.base
         known = {base.label, base.id, base.digest} if base else set()
         fits = not wanted.base or wanted.base in known
-        if fits and found.build_only == wanted.build_only:
+        if fits and found.build_only == wanted.build_only and found.profile >= wanted.profile:
             newest.setdefault(found.device_class, found)
     return tuple(
         found for klass, found in newest.items() if not wanted.device_classes or klass in wanted.device_classes

@@ -53,7 +53,8 @@ class SuiteOut(Model):
 
 class RevisionIn(Model):
     """`files` maps each path of the bundle to its text. `base`: a label, digest or revision id; by default the
-    revision before this one in the suite's list, else the newest mainline revision."""
+    revision before this one in the suite's list, else the newest mainline revision. `profile`: read the card's counters
+    too; a revision that was measured without is measured again."""
 
     project: ProjectSlug
     kernel: KernelName
@@ -63,6 +64,7 @@ class RevisionIn(Model):
     base: str | None = Field(default=None, max_length=100)
     device_classes: tuple[DeviceClass, ...] = Field(default=(), description="by default, the suite's")
     build_only: bool = False
+    profile: bool = False
 
 
 class RevisionOut(Model):
@@ -88,6 +90,7 @@ class EvaluationIn(Model):
     device_class: DeviceClass
     base: str | None = None
     build_only: bool = False
+    profile: bool = False
 
 
 class BaseRef(Model):
@@ -114,6 +117,7 @@ class EvaluationOut(Model):
     protocol_version: int
     repeat: int
     build_only: bool
+    profile: bool = Field(default=False, description="whether a profile was asked for")
     state: State
     outcome: Outcome | None
     reason: Reason | None

@@ -46,9 +46,11 @@ def ensure_evaluation(
     device_class: DeviceClass,
     build_only: bool,
     settings: Settings,
+    profile: bool = False,
 ) -> Evaluation | None:
     """A new evaluation, or None where the question was asked before: with the same base, or, where no base is named,
-    with any (which revision is newest changes; asking again must add nothing)."""
+    with any (which revision is newest changes; asking again must add nothing). A profile that is asked for later takes
+    a repeat."""
     check_device_class(suite_of(suite_row, kernel), device_class)
     asked = select(Evaluation.id).where(
         Evaluation.revision_id == revision.id,
@@ -59,24 +61,28 @@ def ensure_evaluation(
     )
     if base is not None:
         asked = asked.where(Evaluation.base_key == base.id)
+    if profile:
+        asked = asked.where(col(Evaluation.profile).is_(True))
     if session.exec(asked).first():
         return None
     base = base or default_base(session, kernel=kernel, head=revision, device_class=device_class)
-    return _queue(
-        session,
-        Evaluation(
-            kernel_id=kernel.id,
-            revision_id=revision.id,
-            base_id=base.id if base else None,
-            base_key=base.id if base else "",
-            device_class=device_class,
-            suite_id=suite_row.id,
-            suite_digest=suite_row.digest,
-            protocol_version=PROTOCOL_VERSION,
-            build_only=build_only,
-        ),
-        settings=settings,
+    question: dict[str, Any] = {
+        "revision_id": revision.id,
+        "device_class": device_class,
+        "base_key": base.id if base else "",
+        "suite_digest": suite_row.digest,
+        "protocol_version": PROTOCOL_VERSION,
+        "build_only": build_only,
+    }
+    evaluation = Evaluation(
+        **question,
+        kernel_id=kernel.id,
+        base_id=base.id if base else None,
+        suite_id=suite_row.id,
+        profile=profile,
+        repeat=_next_repeat(session, question),
     )
+    return _queue(session, evaluation, settings=settings)
 
 
 def repeat_evaluation(
@@ -115,9 +121,13 @@ def repeat_evaluation(
         "protocol_version": PROTOCOL_VERSION,
         "build_only": wanted.build_only,
     }
-    last = session.exec(select(func.max(Evaluation.repeat)).filter_by(**question)).one()
     evaluation = Evaluation(
-        **question, kernel_id=kernel.id, base_id=base_id, suite_id=suite_row.id, repeat=(last or 0) + 1
+        **question,
+        kernel_id=kernel.id,
+        base_id=base_id,
+        suite_id=suite_row.id,
+        profile=wanted.profile,
+        repeat=_next_repeat(session, question),
     )
     return project, _queue(session, evaluation, settings=settings)
 
@@ -180,6 +190,12 @@ def _narrowed(query: Any, row: Any, *, state: State | None, device_class: Device
     if device_class is not None:
         query = query.where(row.device_class == device_class)
     return query.where(row.id < after) if after is not None else query
+
+
+def _next_repeat(session: Session, question: dict[str, Any]) -> int:
+    """The caller holds the kernel, so that no number is given twice."""
+    last = session.exec(select(func.max(Evaluation.repeat)).filter_by(**question)).one()
+    return (last or 0) + 1
 
 
 def _queue(session: Session, evaluation: Evaluation, *, settings: Settings) -> Evaluation:

@@ -136,6 +136,7 @@ def _job(session: Session, evaluation: Evaluation, *, attempt: Attempt, lease: s
         protocol_version=evaluation.protocol_version,
         repeat=evaluation.repeat,
         build_only=evaluation.build_only,
+        profile=evaluation.profile,
     )
 
 

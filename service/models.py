@@ -150,6 +150,7 @@ class Evaluation(SQLModel, table=True):
     protocol_version: int
     repeat: int = 1
     build_only: bool = False
+    profile: bool = False
     priority: str = Field(default="normal", max_length=16)
     origin: str = Field(default="submitted", max_length=16)
 

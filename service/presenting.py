@@ -126,6 +126,7 @@ def _evaluation_out(
         protocol_version=row.protocol_version,
         repeat=row.repeat,
         build_only=row.build_only,
+        profile=row.profile,
         state=row.state,
         outcome=row.outcome,
         reason=row.reason,

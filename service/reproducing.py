@@ -19,6 +19,8 @@ def reproduce_command(evaluation: Evaluation, *, kernel: Kernel, head: Revision,
             steps.append(["git", "worktree", "add", beside, base.commit])
             base_folder = f"{beside}/{base_folder}"
         run += ["--base", base_folder]
+    if evaluation.profile:
+        run.append("--profile")
     return " && ".join(shlex.join(step) for step in [*steps, run])
 
 

@@ -113,6 +113,7 @@ def submit(
                 base=base,
                 device_class=device_class,
                 build_only=wanted.build_only,
+                profile=wanted.profile,
                 settings=settings,
             )
         )

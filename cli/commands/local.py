@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from cli.commands.options import AsJson, Folder, OneClass
+from cli.commands.options import AsJson, Folder, OneClass, Profile
 from contract.devices import DeviceClass
 
 NodeClass = Annotated[DeviceClass, typer.Option("--device-class", help="The class of this machine's worker.")]
@@ -78,6 +78,7 @@ def run(
     ] = None,
     base: Annotated[Path | None, typer.Option(help="Folder of the revision to compare with.")] = None,
     verify: Annotated[bool, typer.Option("--verify", help="On the suite's verify cases too.")] = False,
+    profile: Profile = False,
     csv: Annotated[bool, typer.Option("--csv", help="Print the measurements as CSV.")] = False,
     device_class: OneClass = None,
     no_sandbox: NoSandbox = False,
@@ -102,6 +103,7 @@ def run(
         base=read_folder(base) if base else None,
         cases=tuple(case or ()),
         verify=verify,
+        profile=profile,
         device_class=device_class,
         out=out,
     )

@@ -16,6 +16,9 @@ Classes = Annotated[
     typer.Option("--device-class", "-d", help="Class of card; repeat for several. By default the suite's."),
 ]
 OneClass = Annotated[DeviceClass | None, typer.Option("--device-class", "-d", help="Class of card.")]
+Profile = Annotated[
+    bool, typer.Option("--profile", help="Read the card's counters too, where it permits that: tensor pipe, stalls.")
+]
 Folder = Annotated[Path, typer.Argument(help="Folder of a revision: kernel.toml and its source.")]
 Folders = Annotated[list[Path], typer.Argument(help="Folders of revisions: kernel.toml and its source.")]
 EvaluationId = Annotated[str, typer.Argument(help="ev_…, or a revision's rev_…")]

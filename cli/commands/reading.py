@@ -81,6 +81,7 @@ def compare(
     from cli.show.comparison import comparison_view  # noqa: PLC0415
     from cli.show.console import console  # noqa: PLC0415
     from cli.show.output import print_json  # noqa: PLC0415
+    from cli.show.profile import profile_comparison  # noqa: PLC0415
 
     with connect() as client:
         found = choose_comparison(
@@ -89,7 +90,7 @@ def compare(
         if as_json:
             print_json(found)
         else:
-            console().print(comparison_view(found))
+            console().print(comparison_view(found), *profile_comparison(found), sep="\n")
 
 
 def kernels(*, project: Project = DEFAULT_PROJECT, as_json: AsJson = False) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.commands.options import DEFAULT_PROJECT, AsJson, Classes, EvaluationId, Folders, Project
+from cli.commands.options import DEFAULT_PROJECT, AsJson, Classes, EvaluationId, Folders, Profile, Project
 
 if TYPE_CHECKING:
     from cli.client import Client
@@ -35,6 +35,7 @@ def submit(
     commit: Annotated[str | None, typer.Option(help="Full id of the commit that the folder is at.")] = None,
     branch: Annotated[str | None, typer.Option(help="Branch of that commit.")] = None,
     build_only: Annotated[bool, typer.Option("--build-only", help="Compile, for cards not at hand.")] = False,
+    profile: Profile = False,
     wait: Annotated[bool, typer.Option("--wait", "-w", help="Follow until it is judged; the exit code says how.")] = (
         False
     ),
@@ -54,6 +55,7 @@ def submit(
         commit=commit,
         branch=branch,
         build_only=build_only,
+        profile=profile,
     )
     with connect() as client:
         _conclude(client, [submit_folder(client, folder, wanted) for folder in folders], wait=wait, as_json=as_json)

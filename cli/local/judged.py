@@ -28,6 +28,7 @@ def evaluation_of(job: Job, report: Report, *, node: str, started_at: datetime) 
         protocol_version=report.protocol_version,
         repeat=job.repeat,
         build_only=job.build_only,
+        profile=job.profile,
         state=State.FINISHED,
         outcome=outcome,
         reason=failure.reason if failure else None,

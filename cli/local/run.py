@@ -31,6 +31,7 @@ def run_here(
     base: Folder | None,
     cases: tuple[str, ...],
     verify: bool,
+    profile: bool,
     device_class: DeviceClass | None,
     out: Console,
 ) -> tuple[EvaluationOut, Suite]:
@@ -58,7 +59,7 @@ def run_here(
         # A folder of one's own, on one's own machine.
         out.print(f"{sandbox.problem or 'the sandbox is off'}: it runs with your rights", style="yellow")
         sandbox = NoSandbox()
-    job = _job(head, base, suite, wanted, build_only=build_only)
+    job = _job(head, base, suite, wanted).model_copy(update={"build_only": build_only, "profile": profile})
     bundles = {folder.digest: folder.files for folder in (head, base) if folder}
     started = datetime.now(UTC)
     show = _Shown(out)
@@ -113,7 +114,7 @@ def to_csv(evaluation: EvaluationOut) -> str:
     return text.getvalue()
 
 
-def _job(head: Folder, base: Folder | None, suite: Suite, device_class: DeviceClass, *, build_only: bool) -> Job:
+def _job(head: Folder, base: Folder | None, suite: Suite, device_class: DeviceClass) -> Job:
     return Job(
         evaluation_id="ev_local",
         lease_token="none",  # noqa: S106 - nobody is asked
@@ -127,7 +128,6 @@ def _job(head: Folder, base: Folder | None, suite: Suite, device_class: DeviceCl
         suite=suite,
         protocol_version=PROTOCOL_VERSION,
         repeat=1,
-        build_only=build_only,
     )
 
 

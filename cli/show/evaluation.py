@@ -10,6 +10,7 @@ from rich.text import Text
 
 from cli.show.cases import allowances, case_table
 from cli.show.outcomes import JUDGED_BAD, NOT_MEASURED, outcome_text
+from cli.show.profile import profile_table
 from cli.show.stages import progress_words, stage_lines
 from cli.text import clean, one_line
 from contract.api import EvaluationOut
@@ -36,7 +37,7 @@ def evaluation_view(
         allowed = allowances(
             suite, revision=evaluation.revision.label, base=base, device_class=evaluation.device_class.value
         )
-        parts += [Text(), case_table(evaluation.cases, base=base, allowed=allowed)]
+        parts += [Text(), case_table(evaluation.cases, base=base, allowed=allowed), *profile_table(evaluation.cases)]
     if evaluation.state in {State.FINISHED, State.CANCELLED}:
         parts += [Text(), *conclusion(evaluation)]
         if link:

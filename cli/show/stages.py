@@ -16,7 +16,7 @@ from contract.report import Check, StageTime
 from contract.statics import FunctionStatics
 
 BAR_CELLS = 20
-_SHOWN = (Stage.BUILD, Stage.RECORD, Stage.VERIFY, Stage.MEASURE)
+_SHOWN = (Stage.BUILD, Stage.RECORD, Stage.VERIFY, Stage.MEASURE, Stage.SANITIZE, Stage.PROFILE)
 
 
 def stage_lines(evaluation: EvaluationOut, progress: Sequence[Progress]) -> list[Text]:

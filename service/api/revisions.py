@@ -33,7 +33,7 @@ _FORM: dict[str, Any] = {
         "bundle": {"type": "string", "format": "binary", "description": "a tar.gz: kernel.toml and its sources"},
         **{name: {"type": "string"} for name in ("project", "kernel", "commit", "branch", "base")},
         "device_classes": {"type": "array", "items": {"type": "string"}},
-        "build_only": {"type": "boolean"},
+        **{name: {"type": "boolean"} for name in ("build_only", "profile")},
     },
 }
 _BODY = {

@@ -177,6 +177,7 @@ def upgrade() -> None:
         sa.Column("protocol_version", sa.Integer(), nullable=False),
         sa.Column("repeat", sa.Integer(), nullable=False),
         sa.Column("build_only", sa.Boolean(), nullable=False),
+        sa.Column("profile", sa.Boolean(), nullable=False),
         sa.Column("priority", sa.String(length=16), nullable=False),
         sa.Column("origin", sa.String(length=16), nullable=False),
         sa.Column("state", sa.String(length=16), nullable=False),

@@ -1178,6 +1178,11 @@ export interface components {
              */
             build_only: boolean;
             device_class: components["schemas"]["DeviceClass"];
+            /**
+             * Profile
+             * @default false
+             */
+            profile: boolean;
             /** Revision */
             revision: string;
         };
@@ -1221,6 +1226,12 @@ export interface components {
             /** Message */
             message: string | null;
             outcome: components["schemas"]["Outcome"] | null;
+            /**
+             * Profile
+             * @description whether a profile was asked for
+             * @default false
+             */
+            profile: boolean;
             /** Progress */
             progress: string | null;
             /** Project */
@@ -5087,6 +5098,11 @@ export interface operations {
                     };
                     /** Kernel */
                     kernel: string;
+                    /**
+                     * Profile
+                     * @default false
+                     */
+                    profile?: boolean;
                     /** Project */
                     project: string;
                 };
@@ -5102,6 +5118,7 @@ export interface operations {
                     commit?: string;
                     device_classes?: string[];
                     kernel: string;
+                    profile?: boolean;
                     project: string;
                 };
             };
