@@ -8,8 +8,9 @@ from itertools import product
 from cli.client import Client
 from cli.errors import CliError
 from cli.text import case_name
-from contract.api import CompareOut, KernelOut, NodeOut, RevisionOut, Series
+from contract.api import CompareOut, KernelOut, RevisionOut, Series
 from contract.devices import DeviceClass
+from contract.views import NodeDetail
 
 PREFERRED_METRICS = ("throughput", "throughput_over_baseline", "time")
 
@@ -26,8 +27,8 @@ def kernels_of(client: Client, project: str) -> list[KernelOut]:
     return client.get(f"/projects/{project}/kernels", list[KernelOut])
 
 
-def nodes_of(client: Client) -> list[NodeOut]:
-    return client.get("/nodes", list[NodeOut])
+def nodes_of(client: Client) -> list[NodeDetail]:
+    return client.get("/nodes", list[NodeDetail])
 
 
 def choose_series(

@@ -69,6 +69,37 @@ class KernelDetail(KernelOut):
     static_metrics: tuple[MetricName, ...]
 
 
+class Work(Model):
+    """What a node works on, where the token may see it."""
+
+    evaluation: str
+    project: ProjectSlug
+    kernel: KernelName
+    label: Label
+
+
+class Outage(Model):
+    """When a node could not be used; `ended_at` is null while it can't."""
+
+    began_at: datetime
+    ended_at: datetime | None
+    why: str
+
+
+class NodeDetail(NodeOut):
+    """A node with how it measures: `clocks` as around its newest evaluation, `spread` and `spread_floor` as standard
+    deviations of ln(head/base) between pairs of its processes, of its newest cases in the median: what was seen, and
+    the least that their verdicts assumed."""
+
+    sandbox: bool
+    work: Work | None
+    measured_at: datetime | None
+    clocks: dict[str, str | float | bool]
+    spread: float | None
+    spread_floor: float | None
+    outages: tuple[Outage, ...] = Field(description="the newest first")
+
+
 class Queue(Model):
     """What waits for a device class, and what runs on it, of all projects."""
 

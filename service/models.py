@@ -186,9 +186,11 @@ class Attempt(SQLModel, table=True):
     """One try at an evaluation by one node, under a lease. `lease_hash`: the digest of the lease token, hex.
     `end`: reported, expired, cancelled; None while the lease lives."""
 
+    __table_args__ = (Index("ix_attempt_node", "node", "end", "id"),)
+
     id: str = id_field("att")
     evaluation_id: str = reference("evaluation.id")
-    node: str = Field(index=True, max_length=63)
+    node: str = Field(max_length=63)
     lease_hash: str = Field(max_length=64)
     started_at: datetime = time_field()
     heartbeat_at: datetime = time_field()
@@ -294,7 +296,8 @@ class CheckResult(SQLModel, table=True):
 
 
 class Node(SQLModel, table=True):
-    """One GPU (or one CPU host), as it last described itself. Whether it is busy follows from the attempts."""
+    """One GPU (or one CPU host), as it last described itself. Whether it is busy follows from the attempts.
+    `outage_id`: the outage that is open, if one is."""
 
     name: str = Field(primary_key=True, max_length=63)
     device_class: str = Field(max_length=16)
@@ -306,6 +309,19 @@ class Node(SQLModel, table=True):
     sandbox: bool = False
     build_only_classes: list[str] = Field(default_factory=list, sa_type=JSON)
     last_seen_at: datetime = time_field()
+    outage_id: str | None = Field(default=None, max_length=40)  # no foreign key: the two tables would form a cycle
+
+
+class Outage(SQLModel, table=True):
+    """A stretch in which a node could not be used. `why`: what the node said, or that it was not heard of."""
+
+    __table_args__ = (Index("ix_outage_node", "node", "id"),)
+
+    id: str = id_field("out")
+    node: str = Field(foreign_key="node.name", max_length=63)
+    began_at: datetime = time_field()
+    ended_at: datetime | None = optional_time_field()
+    why: str = Field(sa_type=Text)
 
 
 class Token(SQLModel, table=True):

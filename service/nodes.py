@@ -13,9 +13,12 @@ from service.auth import Principal
 from service.columns import now
 from service.database import insert_if_missing
 from service.models import Attempt, Evaluation, Node
+from service.outages import keep_outage
 from service.problems import ProblemError
 from service.settings import Settings
 from service.text import one_line
+
+UNHEALTHY = "unhealthy, without a word why"
 
 
 def see_node(session: Session, *, principal: Principal, info: NodeInfo) -> Node:
@@ -38,6 +41,7 @@ def see_node(session: Session, *, principal: Principal, info: NodeInfo) -> Node:
     node.sandbox = info.sandbox
     node.build_only_classes = [each.value for each in info.build_only_classes]
     node.last_seen_at = now()
+    keep_outage(session, node, problem=None if node.healthy else node.problem or UNHEALTHY)
     session.add(node)
     return node
 

@@ -17,6 +17,7 @@ from service.columns import now
 from service.database import Database
 from service.dispatch import Dispatcher, Wake, wake_of
 from service.models import Attempt, Evaluation
+from service.outages import begin_silence
 from service.regressions.tracking import refresh_stale, stale_series
 from service.settings import Settings
 
@@ -56,7 +57,15 @@ class Reconciler:
     def reconcile(self) -> None:
         """One round."""
         self._dispatcher.publish([*self._end_leases(), *self._due()])
+        self._note_silence()
         self._refresh_series()
+
+    def _note_silence(self) -> None:
+        silent_since = now() - timedelta(seconds=self._settings.node_offline_after_s)
+        # What was not heard while the service was away is no outage of the node's.
+        if self._listens_since is None or self._listens_since < silent_since:
+            with self._database.write() as session:
+                begin_silence(session, before=silent_since)
 
     def _refresh_series(self) -> None:
         """Histories into which a revision came that isn't their newest."""

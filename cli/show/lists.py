@@ -10,7 +10,8 @@ from rich.text import Text
 
 from cli.show.cases import plain_table
 from cli.text import duration, one_line
-from contract.api import KernelOut, NodeOut, TokenOut
+from contract.api import KernelOut, TokenOut
+from contract.views import NodeDetail
 
 _NODE_STYLES = {"idle": "", "busy": "green", "offline": "red", "unhealthy": "red"}
 
@@ -38,7 +39,13 @@ def kernel_table(kernels: Sequence[KernelOut]) -> Table:
     return table
 
 
-def node_table(nodes: Sequence[NodeOut], *, now: datetime | None = None) -> Table:
+def _doing(node: NodeDetail) -> str:
+    if node.work:
+        return one_line(f"{node.work.kernel} {node.work.label}")
+    return node.evaluation or one_line(node.problem or "")
+
+
+def node_table(nodes: Sequence[NodeDetail], *, now: datetime | None = None) -> Table:
     table = plain_table(
         ("node", "left"),
         ("class", "left"),
@@ -56,7 +63,7 @@ def node_table(nodes: Sequence[NodeOut], *, now: datetime | None = None) -> Tabl
             one_line(node.device),
             one_line(node.driver or ""),
             Text(node.state, style=_NODE_STYLES[node.state]),
-            node.evaluation or one_line(node.problem or ""),
+            _doing(node),
             f"{duration(max(0.0, ago))} ago",
         )
     return table

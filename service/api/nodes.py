@@ -2,23 +2,24 @@ from typing import Annotated
 
 from fastapi import APIRouter, Body, status
 
-from contract.api import NodeOut
 from contract.job import NodeInfo
+from contract.views import NodeDetail
 from service import nodes
 from service.api import examples
 from service.auth import Reader, SettingsDep, WorkerNode
 from service.database import DatabaseDep
+from service.node_details import node_details
 from service.problems import ProblemError
 
 router = APIRouter(tags=["nodes"])
 
 
 @router.get("/nodes")
-def list_nodes(database: DatabaseDep, settings: SettingsDep, principal: Reader) -> list[NodeOut]:
-    """Every node and what it does: idle, busy, offline (not heard of lately, whatever it held) or unhealthy."""
-    del principal
+def list_nodes(database: DatabaseDep, settings: SettingsDep, principal: Reader) -> list[NodeDetail]:
+    """Every node, what it does (idle, busy, offline: not heard of lately, whatever it held, or unhealthy), how it
+    measures, and when it could not be used."""
     with database.read() as session:
-        return nodes.list_nodes(session, settings=settings)
+        return node_details(session, principal=principal, settings=settings)
 
 
 @router.put("/nodes/{name}", status_code=status.HTTP_204_NO_CONTENT)

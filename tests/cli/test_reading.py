@@ -14,7 +14,6 @@ from contract.api import (
     ImportIn,
     ImportOut,
     KernelOut,
-    NodeOut,
     Point,
     Scope,
     Series,
@@ -22,6 +21,7 @@ from contract.api import (
 )
 from contract.devices import DeviceClass
 from contract.outcomes import Outcome, Verdict
+from contract.views import NodeDetail, Work
 from tests.cli.stub import AT, Stub, answer, evaluation, problem, revision
 
 CASES = ("m=1024,n=1024,k=1024", "m=4096,n=4096,k=4096")
@@ -178,7 +178,7 @@ def test_watch_follows_to_the_end_and_its_code_says_how(service: Stub) -> None:
 
 
 def test_nodes_are_listed_with_what_they_do(service: Stub) -> None:
-    node = NodeOut(
+    node = NodeDetail(
         name="gpu-07",
         device_class=DeviceClass.H200,
         device="NVIDIA H200",
@@ -188,11 +188,21 @@ def test_nodes_are_listed_with_what_they_do(service: Stub) -> None:
         problem="NVML \x1b[5mdoes not answer",
         evaluation=None,
         last_seen_at=AT,
+        sandbox=True,
+        work=None,
+        measured_at=None,
+        clocks={},
+        spread=None,
+        spread_floor=None,
+        outages=(),
     )
-    service.routes["GET /nodes"] = lambda _: answer([node])
+    work = Work(evaluation="ev_1", project="local", kernel="hgemm", label="v4")
+    busy = node.model_copy(update={"name": "gpu-08", "state": "busy", "problem": None, "work": work})
+    service.routes["GET /nodes"] = lambda _: answer([node, busy])
     output = runner.invoke(app, ["nodes"]).output
     assert "gpu-07" in output
     assert "NVML does not answer" in output
+    assert "hgemm v4" in output
     assert json.loads(runner.invoke(app, ["nodes", "--json"]).stdout)[0]["state"] == "unhealthy"
 
 

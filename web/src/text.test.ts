@@ -1,5 +1,16 @@
 import { describe, expect, it } from "vitest";
-import { ago, caseName, clean, duration, fileSize, number, percent, ratioInWords, ratioWithInterval } from "./text";
+import {
+  ago,
+  caseName,
+  clean,
+  duration,
+  figureName,
+  fileSize,
+  number,
+  percent,
+  ratioInWords,
+  ratioWithInterval,
+} from "./text";
 
 describe("numbers have the digits that the interval supports, as on the terminal", () => {
   it.each([
@@ -24,6 +35,12 @@ describe("numbers have the digits that the interval supports, as on the terminal
     expect(ratioInWords(1.0446)).toBe("4.5 % slower");
     expect(ratioInWords(1.00001)).toBe("the same");
     expect(ratioInWords(null)).toBe("unknown");
+  });
+
+  it("takes a figure's unit from its name", () => {
+    expect(figureName("sm_clock_mhz")).toEqual(["SM clock", "MHz"]);
+    expect(figureName("temperature_c")).toEqual(["temperature", "°C"]);
+    expect(figureName("throttle")).toEqual(["throttle", ""]);
   });
 
   it("says sizes, times and shares", () => {

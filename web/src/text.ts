@@ -141,3 +141,13 @@ export const unitName = (unit: string | null | undefined): string =>
 /** A count as it is; anything else by its digits. */
 export const count = (value: number | null | undefined): string =>
   value != null && Number.isInteger(value) ? String(value) : number(value);
+
+const UNITS: Record<string, string> = { mhz: "MHz", c: "°C", w: "W" };
+
+/** `sm_clock_mhz` as `SM clock` and `MHz`. */
+export function figureName(name: string): [string, string] {
+  const parts = name.split("_");
+  const unit = UNITS[parts.at(-1) ?? ""];
+  const title = words((unit ? parts.slice(0, -1) : parts).join("_")).replace(/^sm /, "SM ");
+  return [oneLine(title, 60), unit ?? ""];
+}

@@ -31,8 +31,20 @@ def upgrade() -> None:
         sa.Column("sandbox", sa.Boolean(), nullable=False),
         sa.Column("build_only_classes", sa.JSON(), nullable=False),
         sa.Column("last_seen_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("outage_id", sa.String(length=40), nullable=True),
         sa.PrimaryKeyConstraint("name"),
     )
+    op.create_table(
+        "outage",
+        sa.Column("id", sa.String(length=40), nullable=False),
+        sa.Column("node", sa.String(length=63), nullable=False),
+        sa.Column("began_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("ended_at", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("why", sa.Text(), nullable=False),
+        sa.ForeignKeyConstraint(["node"], ["node.name"]),
+        sa.PrimaryKeyConstraint("id"),
+    )
+    op.create_index("ix_outage_node", "outage", ["node", "id"], unique=False)
     op.create_table(
         "project",
         sa.Column("id", sa.String(length=40), nullable=False),
@@ -245,7 +257,7 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("id"),
     )
     op.create_index(op.f("ix_attempt_evaluation_id"), "attempt", ["evaluation_id"], unique=False)
-    op.create_index(op.f("ix_attempt_node"), "attempt", ["node"], unique=False)
+    op.create_index("ix_attempt_node", "attempt", ["node", "end", "id"], unique=False)
     op.create_table(
         "check_result",
         sa.Column("id", sa.String(length=40), nullable=False),
@@ -343,7 +355,7 @@ def downgrade() -> None:
     op.drop_table("comparison")
     op.drop_index("ix_check_result_evaluation", table_name="check_result")
     op.drop_table("check_result")
-    op.drop_index(op.f("ix_attempt_node"), table_name="attempt")
+    op.drop_index("ix_attempt_node", table_name="attempt")
     op.drop_index(op.f("ix_attempt_evaluation_id"), table_name="attempt")
     op.drop_table("attempt")
     op.drop_index("ix_evaluation_state_publish", table_name="evaluation")
@@ -368,5 +380,7 @@ def downgrade() -> None:
     op.drop_table("kernel")
     op.drop_table("idempotency_key")
     op.drop_table("project")
+    op.drop_index("ix_outage_node", table_name="outage")
+    op.drop_table("outage")
     op.drop_table("node")
     op.drop_table("bundle")

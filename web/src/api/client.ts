@@ -7,6 +7,7 @@ type Schemas = { [Name in keyof components["schemas"]]: Readable<components["sch
 export type Overview = Schemas["Overview"];
 export type Standing = Schemas["Standing"];
 export type Node = Schemas["NodeOut"];
+export type NodeDetail = Schemas["NodeDetail"];
 export type Series = Schemas["Series"];
 export type Point = Schemas["Point"];
 export type Kernel = Schemas["KernelDetail"];

@@ -204,7 +204,8 @@ export interface paths {
         };
         /**
          * List Nodes
-         * @description Every node and what it does: idle, busy, offline (not heard of lately, whatever it held) or unhealthy.
+         * @description Every node, what it does (idle, busy, offline: not heard of lately, whatever it held, or unhealthy), how it
+         *     measures, and when it could not be used.
          */
         get: operations["list_nodes_api_v1_nodes_get"];
         put?: never;
@@ -1591,6 +1592,55 @@ export interface components {
             value: number;
         };
         /**
+         * NodeDetail
+         * @description A node with how it measures: `clocks` as around its newest evaluation, `spread` and `spread_floor` as standard
+         *     deviations of ln(head/base) between pairs of its processes, of its newest cases in the median: what was seen, and
+         *     the least that their verdicts assumed.
+         */
+        NodeDetail: {
+            /** Clocks */
+            clocks: {
+                [key: string]: string | number | boolean;
+            };
+            /** Device */
+            device: string;
+            device_class: components["schemas"]["DeviceClass"];
+            /** Driver */
+            driver: string | null;
+            /** Evaluation */
+            evaluation: string | null;
+            /** Host */
+            host: string;
+            /**
+             * Last Seen At
+             * Format: date-time
+             */
+            last_seen_at: string;
+            /** Measured At */
+            measured_at: string | null;
+            /** Name */
+            name: string;
+            /**
+             * Outages
+             * @description the newest first
+             */
+            outages: components["schemas"]["Outage"][];
+            /** Problem */
+            problem: string | null;
+            /** Sandbox */
+            sandbox: boolean;
+            /** Spread */
+            spread: number | null;
+            /** Spread Floor */
+            spread_floor: number | null;
+            /**
+             * State
+             * @enum {string}
+             */
+            state: "idle" | "busy" | "offline" | "unhealthy";
+            work: components["schemas"]["Work"] | null;
+        };
+        /**
          * NodeInfo
          * @description What a node says of itself with each claim and heartbeat.
          */
@@ -1647,6 +1697,21 @@ export interface components {
              * @enum {string}
              */
             state: "idle" | "busy" | "offline" | "unhealthy";
+        };
+        /**
+         * Outage
+         * @description When a node could not be used; `ended_at` is null while it can't.
+         */
+        Outage: {
+            /**
+             * Began At
+             * Format: date-time
+             */
+            began_at: string;
+            /** Ended At */
+            ended_at: string | null;
+            /** Why */
+            why: string;
         };
         /**
          * Outcome
@@ -2564,6 +2629,20 @@ export interface components {
          * @enum {string}
          */
         Verdict: "faster" | "same" | "slower" | "inconclusive";
+        /**
+         * Work
+         * @description What a node works on, where the token may see it.
+         */
+        Work: {
+            /** Evaluation */
+            evaluation: string;
+            /** Kernel */
+            kernel: string;
+            /** Label */
+            label: string;
+            /** Project */
+            project: string;
+        };
     };
     responses: never;
     parameters: never;
@@ -3410,7 +3489,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["NodeOut"][];
+                    "application/json": components["schemas"]["NodeDetail"][];
                 };
             };
             /** @description Something in the request is wrong; `field` names it */

@@ -231,7 +231,7 @@ function drawMarks(plot: uPlot, { series, marks, asRatio, baseline, font, colour
     ctx.setLineDash([]);
     ctx.fillStyle = colours.muted;
     ctx.textAlign = "left";
-    const said = `${words(oneLine(series.baseline ?? "baseline", 40))} ${number(series.baseline_value)} ${unitName(series.unit)}`;
+    const said = `${words(oneLine(series.baseline?.split(" (")[0] ?? "baseline", 40))} ${number(series.baseline_value)} ${unitName(series.unit)}`;
     // Above the line, unless it is at the top.
     ctx.fillText(said.trim(), bbox.left + 8 * scale, y + (y - bbox.top < 20 * scale ? 10 : -9) * scale);
   }

@@ -1,11 +1,12 @@
 import { useQuery } from "@tanstack/react-query";
 import type { ReactNode } from "react";
 import { Link } from "wouter";
-import type { Node, Overview, Standing } from "../api/client";
+import type { Overview, Standing } from "../api/client";
 import { overviewQuery } from "../api/queries";
 import { toKernel, toRevision } from "../paths";
 import { caseName, clean, many, metricName, number, oneLine, unitName } from "../text";
 import { Moment } from "../ui/moment";
+import { NodeState } from "../ui/node";
 import { Sparkline } from "../ui/sparkline";
 import { Empty, Loaded, useTitle } from "../ui/states";
 import { Table } from "../ui/table";
@@ -53,15 +54,6 @@ function Glance({ overview }: { overview: Overview }): ReactNode {
       ))}
       {queued.length === 0 && <li className="muted queue">nothing is queued</li>}
     </ul>
-  );
-}
-
-export function NodeState({ node }: { node: Node }): ReactNode {
-  const sign = { idle: "○", busy: "●", offline: "✕", unhealthy: "!" }[node.state];
-  return (
-    <span className={`node ${node.state}`}>
-      {sign} {node.state}
-    </span>
   );
 }
 

@@ -1,21 +1,23 @@
 import type { ReactNode } from "react";
-import { caseName, number, oneLine } from "../../text";
+import { caseName, number, oneLine, percent } from "../../text";
 import { Table } from "../../ui/table";
-import type { Row } from "./rows";
+import { aroundMedian, type Row } from "./rows";
 
-const WIDTH = 144;
-const HEIGHT = 72;
+const WIDTH = 208;
+const HEIGHT = 80;
 
-/** Each fresh process's median beside the one that ran with it: where a mean hides two levels, this shows them. */
+/** Each fresh process's median, pair by pair: where a mean hides two levels or a drift, this shows them. */
 export function Processes({ rows, base, head }: { rows: readonly Row[]; base: string; head: string }): ReactNode {
   const drawn = rows.filter((row) => (row.compared?.processes.length ?? 0) > 0);
   if (drawn.length === 0) return null;
   const most = Math.max(...drawn.map((row) => row.compared?.processes.length ?? 0));
   return (
     <details>
-      <summary>
-        The processes' values: {oneLine(base, 24)} on the left, {oneLine(head, 24)} on the right
-      </summary>
+      <summary>The processes' values</summary>
+      <p className="muted">
+        Each process over the median of its side: <span className="side base">○</span> {oneLine(base, 24)}{" "}
+        <span className="side head">●</span> {oneLine(head, 24)}
+      </p>
       <div className="multiples">
         {drawn.map((row) => (
           <Multiple key={row.case} row={row} />
@@ -55,25 +57,36 @@ export function Processes({ rows, base, head }: { rows: readonly Row[]; base: st
   );
 }
 
+/** Every process by how far it is from the middle of its side, in the order in which they ran. */
 function Multiple({ row }: { row: Row }): ReactNode {
   const pairs = row.compared?.processes ?? [];
-  const values = pairs.flatMap((pair) => [pair.base, pair.head]);
-  const least = Math.min(...values);
-  const span = Math.max(...values) - least || 1;
-  const y = (value: number) => HEIGHT - 8 - ((value - least) / span) * (HEIGHT - 16);
+  const sides = {
+    base: aroundMedian(pairs.map((pair) => pair.base)),
+    head: aroundMedian(pairs.map((pair) => pair.head)),
+  };
+  const most = Math.max(...sides.base.map(Math.abs), ...sides.head.map(Math.abs), 1e-6);
+  const step = (WIDTH - 16) / Math.max(1, pairs.length);
+  const y = (share: number) => HEIGHT / 2 - (share / most) * (HEIGHT / 2 - 8);
   return (
     <figure>
       <svg viewBox={`0 0 ${WIDTH} ${HEIGHT}`} width={WIDTH} height={HEIGHT} aria-hidden="true">
-        {pairs.map((pair, place) => (
-          // biome-ignore lint/suspicious/noArrayIndexKey: a pair has no other name than its number
-          <g key={place}>
-            <line x1="24" x2={WIDTH - 24} y1={y(pair.base)} y2={y(pair.head)} />
-            <circle cx="24" cy={y(pair.base)} r="2.5" />
-            <circle cx={WIDTH - 24} cy={y(pair.head)} r="2.5" />
-          </g>
-        ))}
+        <line x1="0" x2={WIDTH} y1={HEIGHT / 2} y2={HEIGHT / 2} />
+        {(["base", "head"] as const).map((side, place) =>
+          sides[side].map((share, pair) => (
+            <circle
+              // biome-ignore lint/suspicious/noArrayIndexKey: a pair has no other name than its number
+              key={`${side} ${pair}`}
+              className={side}
+              cx={8 + (pair + 0.35 + 0.3 * place) * step}
+              cy={y(share)}
+              r="3"
+            />
+          )),
+        )}
       </svg>
-      <figcaption>{caseName(row.case)}</figcaption>
+      <figcaption>
+        {caseName(row.case)} <span className="num">± {percent(most)}</span>
+      </figcaption>
     </figure>
   );
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Compared, Evaluation } from "../../api/client";
-import { axisOf, metricOf, rowsOf } from "./rows";
+import { aroundMedian, axisOf, metricOf, rowsOf } from "./rows";
 
 const side = { id: "rev", label: "v", digest: null };
 function comparison(id: string, ratio: number | null): Compared["cases"][number] {
@@ -17,15 +17,8 @@ function comparison(id: string, ratio: number | null): Compared["cases"][number]
     processes: [],
   };
 }
-const compared = (...cases: Compared["cases"]): Compared => ({
-  project: "p",
-  kernel: "k",
-  device_class: "cpu",
-  base: side,
-  head: side,
-  evaluation: null,
-  cases,
-});
+const compared = (...cases: Compared["cases"]): Compared =>
+  ({ project: "p", kernel: "k", device_class: "cpu", base: side, head: side, evaluation: null, cases }) as Compared;
 const evaluation = { cases: [], base: null } as unknown as Evaluation;
 
 describe("cases of a comparison", () => {
@@ -44,4 +37,9 @@ describe("cases of a comparison", () => {
     expect(metricOf(rowsOf(evaluation, compared(comparison("a", 1))))).toBe("time");
     expect(metricOf([])).toBeNull();
   });
+});
+
+it("puts each process around the middle of its side", () => {
+  const found = aroundMedian([102, 100, 99, 100]);
+  expect(found.map((share) => Number(share.toFixed(4)))).toEqual([0.02, 0, -0.01, 0]);
 });

@@ -59,3 +59,11 @@ export function axisOf(rows: readonly Row[]): [number, number] | null {
   const room = (most - least) * 0.06 || 0.01;
   return [least - room, most + room];
 }
+
+/** Each value as the share by which it is above or below their median. */
+export function aroundMedian(values: readonly number[]): number[] {
+  const sorted = [...values].sort((one, other) => one - other);
+  const half = (sorted.length - 1) / 2;
+  const middle = ((sorted[Math.floor(half)] ?? 1) + (sorted[Math.ceil(half)] ?? 1)) / 2;
+  return values.map((value) => value / middle - 1);
+}

@@ -2,7 +2,7 @@ import { useQuery } from "@tanstack/react-query";
 import { type ReactNode, useState } from "react";
 import { type Evaluation, ProblemError } from "../../api/client";
 import { logQuery } from "../../api/queries";
-import { clean, duration, oneLine, secondsBetween, words } from "../../text";
+import { clean, duration, figureName, oneLine, secondsBetween } from "../../text";
 import { Loaded } from "../../ui/states";
 import { Table } from "../../ui/table";
 
@@ -12,26 +12,28 @@ export function StagesSection({ evaluation }: { evaluation: Evaluation }): React
   return (
     <section aria-labelledby="stages">
       <h2 id="stages">Stages</h2>
-      <Table
-        label="Stages and how long each took"
-        head={
-          <>
-            <th scope="col">stage</th>
-            <th scope="col" className="num">
-              took
-            </th>
-            <th scope="col">detail</th>
-          </>
-        }
-      >
-        {stages.map((one) => (
-          <tr key={`${one.stage} ${one.started_at}`}>
-            <th scope="row">{one.stage}</th>
-            <td className="num">{one.cached ? "cached" : duration(secondsBetween(one.started_at, one.ended_at))}</td>
-            <td className="text">{oneLine(one.detail, 300)}</td>
-          </tr>
-        ))}
-      </Table>
+      <div className="figures">
+        <Table
+          label="Stages and how long each took"
+          head={
+            <>
+              <th scope="col">stage</th>
+              <th scope="col" className="num">
+                took
+              </th>
+              <th scope="col">detail</th>
+            </>
+          }
+        >
+          {stages.map((one) => (
+            <tr key={`${one.stage} ${one.started_at}`}>
+              <th scope="row">{one.stage}</th>
+              <td className="num">{one.cached ? "cached" : duration(secondsBetween(one.started_at, one.ended_at))}</td>
+              <td className="text">{oneLine(one.detail, 300)}</td>
+            </tr>
+          ))}
+        </Table>
+      </div>
     </section>
   );
 }
@@ -57,28 +59,44 @@ export function LogSection({ evaluation }: { evaluation: Evaluation }): ReactNod
 
 export function EnvironmentSection({ environment }: { environment: Evaluation["environment"] }): ReactNode {
   if (!environment) return null;
-  const { toolchain, libraries, clocks, device_uuid: uuid, host_cores: cores, sandbox, ...rest } = environment;
-  const facts: [string, string][] = [];
-  for (const [name, value] of Object.entries(rest)) if (value) facts.push([words(name), String(value)]);
-  if (uuid) facts.push(["device id", uuid]);
-  if (cores) facts.push(["host cores", String(cores)]);
-  facts.push(["sandbox", sandbox ? "yes" : "no"]);
-  for (const group of [toolchain, libraries, clocks]) {
-    for (const [name, value] of Object.entries(group ?? {})) facts.push([words(name), String(value)]);
-  }
+  const { device, cpu, driver, cuda, device_uuid: uuid, host_cores: cores, sandbox } = environment;
+  const machine: Facts = { driver, CUDA: cuda, "host cores": cores, "device id": uuid };
+  const groups: [string, string][] = [
+    ["device", [device, cpu !== device && cpu].filter(Boolean).join(", ")],
+    ["machine", `${factsOf(machine)}, ${sandbox ? "in a sandbox" : "without a sandbox"}`.replace(/^, /, "")],
+    ["toolchain", factsOf(environment.toolchain)],
+    ["libraries", factsOf(environment.libraries)],
+    ["clocks", factsOf(environment.clocks)],
+  ];
   return (
     <section aria-labelledby="environment">
       <h2 id="environment">Environment</h2>
       <dl>
-        {facts.map(([name, value]) => (
-          <div key={name}>
-            <dt>{oneLine(name, 60)}</dt>
-            <dd>{oneLine(value, 300)}</dd>
-          </div>
-        ))}
+        {groups
+          .filter(([, said]) => said !== "")
+          .map(([name, said]) => (
+            <div key={name}>
+              <dt>{name}</dt>
+              <dd>{oneLine(said, 1000)}</dd>
+            </div>
+          ))}
       </dl>
     </section>
   );
+}
+
+type Facts = Record<string, string | number | boolean | null | undefined>;
+
+/** `SM clock 1980 MHz, power 306.5 W`: what is known, in one line. */
+function factsOf(facts: Facts | undefined): string {
+  return Object.entries(facts ?? {})
+    .filter(([, value]) => value != null && value !== "")
+    .map(([name, value]) => {
+      const [title, unit] = figureName(name);
+      const said = typeof value === "number" ? Number(value.toPrecision(4)) : value;
+      return `${title} ${said} ${unit}`.trim();
+    })
+    .join(", ");
 }
 
 export function ReproduceSection({ command }: { command: string | null | undefined }): ReactNode {
