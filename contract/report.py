@@ -78,6 +78,7 @@ class CaseResult(Model):
     baseline: str | None = Field(default=None, description="library, backend and version")
     pairs: tuple[Pair, ...] = ()
     same_artifact: bool = False
+    power_capped: bool = False
     spread_floor: float | None = None
     judgement: Judgement | None = None
     held_s: float | None = Field(default=None, description="seconds that the card was held")

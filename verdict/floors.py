@@ -1,10 +1,16 @@
-"""The least spread between process pairs that is assumed while a node hasn't learnt its own.
+"""The least spread between process pairs that a verdict assumes: what a node has learnt of trusted code like it, or
+else a default.
 
 Standard deviations of ln(head/base) between pairs of fresh processes of identical code on an H200, record / launch:
 0.16 % for 2 to 3 us, 0.06 % (GEMM) and 0.28 % (copy) around 10 us, 0.10 % at 100 us; long-lived processes at 2.3 ms
 show 0.01 %, to which fresh ones add (docs/measurement.md, 'Timing'). A duration doesn't tell copies from compute, so
 that short calls are given what lies between the two; what the samples themselves show can always widen an interval.
 """
+
+import math
+from collections.abc import Sequence
+
+from contract.spreads import Spread
 
 _US: dict[str, float] = {"ns": 1e-3, "us": 1.0, "µs": 1.0, "ms": 1e3, "s": 1e6}
 # (calls shorter than this many microseconds, floor)
@@ -20,3 +26,28 @@ def default_floor(unit: str, value: float) -> float:
     if scale is None:
         return _WITHOUT_DURATION
     return next(floor for limit, floor in _BY_DURATION_US if value * scale < limit or limit == float("inf"))
+
+
+# Calls are alike whose times, and whose bytes, differ by less than these factors.
+_TIMES_ALIKE, _BYTES_ALIKE = 3.0, 8.0
+_LEAST_FREEDOM = 7
+
+
+def learnt_floor(spreads: Sequence[Spread], *, time_us: float, bytes_a_call: float, capped: bool) -> float | None:
+    """The spread of trusted code like this on the same node, its measurements pooled by their degrees of freedom; None
+    while there are fewer than of 8 pairs."""
+    alike = [
+        each
+        for each in spreads
+        if each.capped == capped
+        and _within(each.time_us, time_us, _TIMES_ALIKE)
+        and _within(each.bytes_a_call, bytes_a_call, _BYTES_ALIKE)
+    ]
+    freedom = sum(each.pairs - 1 for each in alike)
+    if freedom < _LEAST_FREEDOM:
+        return None
+    return max(math.sqrt(sum((each.pairs - 1) * each.sd**2 for each in alike) / freedom), LEAST)
+
+
+def _within(one: float, other: float, factor: float) -> bool:
+    return one < other * factor and other < one * factor

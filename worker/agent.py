@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import logging
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Protocol
 
@@ -16,7 +14,7 @@ from contract.bundle import BundleError, Files
 from contract.job import PROTOCOL_VERSION, Job, NodeInfo, Progress
 from contract.outcomes import Reason, Stage
 from contract.report import MAX_MESSAGE, Failure, Report, StageTime
-from worker import node, pipeline
+from worker import node, pipeline, turn
 from worker.client import LeaseLost, Refused, ServiceClient, Unreachable
 from worker.heartbeats import Heartbeats
 from worker.sandbox import Sandbox, choose
@@ -59,7 +57,7 @@ class Agent:
 
     def attempt(self, evaluation_id: str) -> None:
         """Whatever happens, the evaluation is reported, or left to its lease's end: never the kernel's fault."""
-        with self._alone():
+        with turn.taken(self._settings):
             about = self.about()
             if not about.healthy:
                 _log.error("%s takes nothing: %s", about.name, about.problem)
@@ -124,19 +122,6 @@ class Agent:
                 self._client.report(job, substitute, limit_s=self._settings.report_limit_s)
         except Unreachable as error:
             _log.error("report of %s not delivered: %s", job.evaluation_id, error)
-
-    @contextlib.contextmanager
-    def _alone(self) -> Iterator[None]:
-        """One evaluation at a time on a node, whatever a restarted worker's predecessor still does."""
-        self._settings.cache_dir.mkdir(parents=True, exist_ok=True)
-        with self._settings.lock_file.open("w") as lock:
-            while True:
-                try:
-                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    break
-                except BlockingIOError:
-                    time.sleep(0.1)
-            yield
 
 
 def _failed(job: Job, reason: Reason, message: str) -> Report:

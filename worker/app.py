@@ -17,6 +17,7 @@ from celery.signals import worker_process_init, worker_ready, worker_shutting_do
 from kombu import Queue
 
 from worker.agent import Agent
+from worker.calibrating import Calibration
 from worker.client import ServiceClient
 from worker.nanny import PR_SET_PDEATHSIG
 from worker.presence import Presence
@@ -90,6 +91,9 @@ def _tell_that_it_is_here(**_: Any) -> None:
     presence = Presence(settings, client=client, about=lambda: Agent(settings, client).about())
     worker_shutting_down.connect(lambda **_: presence.stop(), weak=False)
     presence.start()
+    calibration = Calibration(settings)
+    worker_shutting_down.connect(lambda **_: calibration.stop(), weak=False)
+    calibration.start()
 
 
 def command(*, log_level: str = "INFO") -> list[str]:

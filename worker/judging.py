@@ -33,6 +33,7 @@ from worker.protocol import (
 )
 from worker.room import Room
 from worker.settings import WorkerSettings
+from worker.spreads import stored
 
 _SAYS: TypeAdapter[JudgeSays] = TypeAdapter(JudgeSays)
 
@@ -74,6 +75,7 @@ def judge(
         measure=measure,
         max_processes=settings.max_processes,
         call_limit_s=call_limit_s or settings.call_limit_s,
+        spreads=stored(settings).spreads,
         run_as=room.sandbox.prefix(readable=readable, writable=(), gpu=gpu),
     )
     message = job.model_dump_json().encode() + b"\n"

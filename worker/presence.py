@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import logging
 import threading
 from collections.abc import Callable
@@ -11,6 +9,7 @@ from collections.abc import Callable
 from contract.job import NodeInfo
 from worker.client import Refused, ServiceClient, Unreachable
 from worker.settings import WorkerSettings
+from worker.turn import busy
 
 EVERY_S = 30.0
 _ANSWER_LIMIT_S = 10.0
@@ -45,7 +44,7 @@ class Presence:
     def _run(self) -> None:
         while not self._over.is_set():
             # Asking a card how it is, or a core for an answer, must not disturb what is measured on it.
-            if not self._busy():
+            if not busy(self._settings):
                 self._tell()
             self._over.wait(self._every_s)
 
@@ -56,12 +55,3 @@ class Presence:
             _log.warning("the service was not told that this node is here: %s", error)
         except Exception:  # noqa: BLE001 - a thread that ended would leave an idle node looking lost
             _log.exception("the service was not told that this node is here")
-
-    def _busy(self) -> bool:
-        """Whether an evaluation holds the node."""
-        with contextlib.suppress(FileNotFoundError), self._settings.lock_file.open() as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                return True
-        return False

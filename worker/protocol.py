@@ -18,6 +18,7 @@ from contract.names import CaseId, Digest
 from contract.outcomes import Reason
 from contract.record import LaunchRecord
 from contract.report import CaseResult, Check, Environment, Failure
+from contract.spreads import Spread
 from contract.suite import Suite
 
 # ---------------------------------------------------------------- pipeline -> recorder (one process per build)
@@ -114,6 +115,7 @@ class JudgeJob(Model):
     measure: bool = True
     max_processes: int = Field(default=16, ge=1, description="processes a side at the last look")
     call_limit_s: float = Field(default=20.0, description="a launcher that answers later than this is killed")
+    spreads: tuple[Spread, ...] = Field(default=(), description="what identical code is apart on this node")
     run_as: tuple[str, ...] = Field(default=(), description="command prefix for launchers: the sandbox's")
 
 

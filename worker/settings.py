@@ -23,6 +23,11 @@ def _cache_dir() -> Path:
     return Path.home() / ".cache" / "kernelgate"
 
 
+def _shipped_kernels() -> Path | None:
+    folder = Path(__file__).parents[1] / "kernels"
+    return folder if folder.is_dir() else None
+
+
 class WorkerSettings(BaseSettings):
     """Times in seconds. Limits are ordered: a stage's < the evaluation's < Celery's soft < its hard < the lease."""
 
@@ -70,6 +75,15 @@ class WorkerSettings(BaseSettings):
     )
     own_operators: tuple[str, ...] = Field(
         default=(), description="projects whose suites' own operators run here, with this worker's rights; *: all"
+    )
+
+    shipped_kernels: Path | None = Field(
+        default_factory=_shipped_kernels, description="the folder of the kernels that an idle node measures"
+    )
+    calibration_s_a_day: float = Field(
+        default_factory=lambda data: 0.0 if data.get("device_class") == DeviceClass.CPU else 600.0,
+        ge=0,
+        description="how long an idle node holds its device to learn its spread floors; a CPU by default not at all",
     )
 
     gxx: str = "g++"

@@ -13,6 +13,7 @@ from tests.worker.jobs import settings
 from tests.worker.service_stub import Stub
 from worker.client import ServiceClient
 from worker.presence import Presence
+from worker.turn import busy
 
 
 @contextmanager
@@ -46,8 +47,8 @@ def test_a_node_at_work_is_neither_asked_nor_told_of(tmp_path):
     run.cache_dir.mkdir()
     with Stub() as stub, run.lock_file.open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        with presence(stub, tmp_path, about) as made:
-            assert made._busy()
+        with presence(stub, tmp_path, about):
+            assert busy(run)
             assert not asked.wait(0.2)
             fcntl.flock(lock, fcntl.LOCK_UN)
             assert asked.wait(10)

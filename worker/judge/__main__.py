@@ -1,4 +1,7 @@
-"""`python -m worker.judge`: one JudgeJob on stdin, JudgeSays lines on stdout, the last of them JudgeDone."""
+"""`python -m worker.judge`: one JudgeJob on stdin, JudgeSays lines on stdout, the last of them JudgeDone.
+
+With --against-itself a base that is the head's own artifact is measured all the same.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +59,7 @@ def _judge(job: JudgeJob, emit: Emit) -> JudgeDone:
         from worker.judge.device_cuda import CudaDevice  # noqa: PLC0415 - needs a GPU
 
         device = CudaDevice()
-    return Judge(job, device, emit).run()
+    return Judge(job, device, emit, against_itself="--against-itself" in sys.argv[1:]).run()
 
 
 def _is_out_of_memory(error: Exception) -> bool:

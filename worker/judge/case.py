@@ -6,6 +6,7 @@ import math
 import statistics
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Literal
 
 from scipy import special
@@ -15,8 +16,10 @@ from contract.names import CaseId
 from contract.outcomes import Reason
 from contract.report import CaseResult, Metric
 from contract.samples import Comparison, Pair, Round
+from contract.spreads import Spread
 from contract.verdicts import Judgement
 from verdict import LOOKS
+from verdict.floors import learnt_floor
 from worker.judge import metrics
 from worker.judge.bursts import Burst, Subject
 from worker.judge.faults import FaultError
@@ -51,6 +54,7 @@ class CaseRun:
     baselines: dict[str, list[tuple[int, float]]] = field(default_factory=dict)
     baseline_name: str | None = None
     held_s: float = 0.0
+    spreads: tuple[Spread, ...] = ()
     judgement: Judgement | None = None
     looked_at: int = 0  # processes a side at the last look
     done: bool = False
@@ -68,6 +72,17 @@ class CaseRun:
             for rounds in self.rounds
         )
 
+    @cached_property
+    def spread_floor(self) -> float | None:
+        """What the node has learnt of calls like the base's; asked at the first look, and the same at each."""
+        dims, dtype = self.subject.dims, self.subject.how.dtype
+        return learnt_floor(
+            self.spreads,
+            time_us=statistics.median(self.process_values(1)),
+            bytes_a_call=self.subject.operator.bytes_moved(dims, dtype),
+            capped=self.capped,
+        )
+
     def comparison(self) -> Comparison:
         """What the last look saw."""
         look: Literal[1, 2, 3] | None = None
@@ -77,6 +92,7 @@ class CaseRun:
             unit="us",
             allowed_slowdown=self.allowed_slowdown,
             pairs=self.pairs[: self.looked_at],
+            spread_floor=self.spread_floor,
             seed=self.seed,
             look=look,
         )
@@ -132,6 +148,8 @@ class CaseRun:
             baseline=self.baseline_name,
             pairs=self.pairs,
             same_artifact=self.same_artifact,
+            power_capped=self.capped,
+            spread_floor=self.spread_floor if self.looked_at else None,
             judgement=self.judgement,
             held_s=round(self.held_s, 4),
         )

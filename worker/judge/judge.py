@@ -33,8 +33,10 @@ _MESSAGE = 4000
 class Judge:
     """Holds the secrets of one job. `emit` gets every JudgeSays but the last, which `run` returns."""
 
-    def __init__(self, job: JudgeJob, device: Device, emit: Emit) -> None:
+    def __init__(self, job: JudgeJob, device: Device, emit: Emit, *, against_itself: bool = False) -> None:
+        """`against_itself`: measure the same artifact on both sides, to learn what identical code is apart."""
         self._job, self._device, self._emit = job, device, emit
+        self._against_itself = against_itself
         self._random = SecretRandom(job.seed)
         self._operator = operator_of_suite(job.suite)
         self._dtype: Dtype = "fp16" if job.suite.dtype == "fp16" else "fp32"
@@ -75,7 +77,8 @@ class Judge:
         head, base = revision("head"), revision("base")
         if head is None:
             raise FaultError(Reason.INTERNAL_ERROR, "a job without a head", side="judge")
-        if base is not None and base.side.artifact_digest == head.side.artifact_digest:
+        same = base is not None and base.side.artifact_digest == head.side.artifact_digest
+        if same and not self._against_itself:
             base = None
         baseline = None
         if job.measure and any(head.refuses(case.id) is None for case in job.suite.cases):
@@ -189,6 +192,7 @@ class Judge:
             against_base=base is not None and base_skipped is None,
             base_skipped=base_skipped,
             same_artifact=same,
+            spreads=self._job.spreads,
             judgement=same_artifact() if same else None,
             deterministic=self._verified.deterministic.get(case.id),
             workspace_bytes=self._verified.workspace_bytes.get(case.id, 0),
