@@ -60,6 +60,20 @@ def test_every_revision_supports_a_case_and_a_verify_case_and_the_last_supports_
 
 
 @per_kernel
+def test_each_constraint_of_a_revision_is_verified_at_its_edge(kernel: str):
+    suite = suite_of(kernel)
+    verified = [case.dims for case in (*suite.cases, *suite.verify_cases)]
+    for folder in _folders(suite):
+        constraints = manifest_of(folder).constraints
+        for name, limit in constraints.at_most.items():
+            assert any(dims[name] == limit for dims in verified), f"{folder.name}: {name} = {limit}"
+        for name, factor in constraints.multiple_of.items():
+            assert any(dims[name] // factor % 2 for dims in verified if dims[name] % factor == 0), folder.name
+        for name, values in constraints.only.items():
+            assert set(values) <= {dims[name] for dims in verified}, folder.name
+
+
+@per_kernel
 def test_allowances_and_predictions_name_listed_revisions_and_classes(kernel: str):
     suite = suite_of(kernel)
     order = [manifest_of(folder).label for folder in _folders(suite)]

@@ -35,6 +35,12 @@ def test_without_a_base_the_head_is_measured_by_four_processes(judge: Judge) -> 
     assert said.done.environment.libraries["torch"]
 
 
+def test_a_kernel_whose_bits_change_from_call_to_call_passes_and_is_said_not_to_be_deterministic(judge: Judge) -> None:
+    said = judge("sums_in_another_order_each_time", cases=(DIMS,))
+    assert said.done.failure is None
+    assert said.metric(CASE, "deterministic").value == 0.0
+
+
 @pytest.mark.alone
 @pytest.mark.parametrize(
     ("head", "base", "verdict"), [("six_times_the_work", "good", "slower"), ("good", "six_times_the_work", "faster")]

@@ -13,9 +13,14 @@ from worker.operators.base import Numerics
 from worker.operators.products import ArrayProducts
 
 Mutant = Callable[..., np.ndarray]
-HOW = Numerics(
-    xp=np, dtype="fp16", work=np.float64, products=ArrayProducts(np.float64), tolerances=ATTENTION.tolerances
-)
+
+
+def numerics(**tolerances: float) -> Numerics:
+    given = {**ATTENTION.tolerances, **tolerances}
+    return Numerics(xp=np, dtype="fp16", work=np.float64, products=ArrayProducts(np.float64), tolerances=given)
+
+
+HOW = numerics()
 
 
 def dims_of(*, causal: int, seqlen: int = 128, heads: int = 4) -> dict[str, int]:
@@ -118,14 +123,14 @@ def leaves_nan(q: np.ndarray, k: np.ndarray, v: np.ndarray, *, causal: bool) -> 
 
 
 def failed_families(
-    mutant: Mutant, dims: dict[str, int], families: tuple[str, ...] = ATTENTION.families
+    mutant: Mutant, dims: dict[str, int], families: tuple[str, ...] = ATTENTION.families, how: Numerics = HOW
 ) -> Iterator[str]:
     """Lazily: one family that fails is enough for a mutant."""
     for family in families:
         inputs = inputs_of(family, dims)
         with np.errstate(over="ignore", invalid="ignore"):
             output = mutant(*inputs, causal=bool(dims["causal"]))
-        if not ATTENTION.compare(HOW, family, inputs, [output], dims).passed:
+        if not ATTENTION.compare(how, family, inputs, [output], dims).passed:
             yield family
 
 
@@ -147,12 +152,45 @@ def test_fp16_accumulation_fails(causal: int) -> None:
     assert any(failed_families(fp16_accumulation, dims, ("constant_runs", "large_offset")))
 
 
-def test_a_skipped_mask_fails() -> None:
-    def skipped(q: np.ndarray, k: np.ndarray, v: np.ndarray, *, causal: bool) -> np.ndarray:
-        del causal
-        return flash(q, k, v, causal=False)
+def skips_the_mask(q: np.ndarray, k: np.ndarray, v: np.ndarray, *, causal: bool) -> np.ndarray:
+    del causal
+    return flash(q, k, v, causal=False)
 
-    assert any(failed_families(skipped, dims_of(causal=1)))
+
+def test_a_skipped_mask_fails() -> None:
+    assert any(failed_families(skips_the_mask, dims_of(causal=1)))
+
+
+@pytest.mark.parametrize("off", ["dual_ratio", "floor"])
+@pytest.mark.parametrize(
+    "mutant", [zeros, constant, mean_of_values, drops_last_tile, wrong_heads, leaves_nan, skips_the_mask]
+)
+def test_a_mutant_fails_each_tolerance_by_itself(mutant: Mutant, off: str) -> None:
+    """They add up, so that each could hide what the other sees."""
+    assert any(failed_families(mutant, dims_of(causal=1), how=numerics(**{off: 0.0})))
+
+
+def test_neither_tolerance_can_be_much_wider() -> None:
+    """fp16 accumulation, the mutant that comes closest, would pass with either of them at ten times its size."""
+    dims, families = dims_of(causal=1, seqlen=512, heads=2), ("constant_runs",)
+    assert any(failed_families(fp16_accumulation, dims, families))
+    for name, default in ATTENTION.tolerances.items():
+        assert not any(failed_families(fp16_accumulation, dims, families, numerics(**{name: 10 * default})))
+
+
+@pytest.mark.parametrize(
+    "mutant", [zeros, constant, mean_of_values, drops_last_tile, wrong_heads, leaves_nan, skips_the_mask]
+)
+def test_a_mutant_fails_in_one_burst_of_timed_calls(mutant: Mutant) -> None:
+    dims = dims_of(causal=1, seqlen=96)
+    each = [inputs_of("normal", dims) for _ in range(2)]
+    inputs = [np.stack(tensors) for tensors in zip(*each, strict=True)]
+    output = np.stack([mutant(*tensors, causal=True) for tensors in each])
+    chosen = ATTENTION.choose(Random(1), dims, [0, 1])
+    copies = ATTENTION.snapshot(HOW, [output], chosen)
+    rows = ATTENTION.compare_sampled(HOW, inputs, copies, chosen, dims)
+    whole = ATTENTION.compare_whole(HOW, inputs, [output], slots=[0, 1], dims=dims, random=Random(0))
+    assert not rows.passed or whole is not None
 
 
 def test_causal_flop_count_is_half() -> None:

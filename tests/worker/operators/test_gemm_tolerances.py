@@ -19,8 +19,9 @@ NUMPY: dict[str, Any] = {"fp16": np.float16, "fp32": np.float32}
 Mutant = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
-def numerics(dtype: Dtype) -> Numerics:
-    return Numerics(xp=np, dtype=dtype, work=np.float64, products=ArrayProducts(np.float64), tolerances=GEMM.tolerances)
+def numerics(dtype: Dtype, **tolerances: float) -> Numerics:
+    given = {**GEMM.tolerances, **tolerances}
+    return Numerics(xp=np, dtype=dtype, work=np.float64, products=ArrayProducts(np.float64), tolerances=given)
 
 
 def inputs_of(family: str, dtype: Dtype, dims: dict[str, int] = DIMS) -> list[np.ndarray]:
@@ -155,6 +156,19 @@ def test_a_mutant_fails(mutant: Mutant, dtype: Dtype) -> None:
     assert any(failed_families(mutant, dtype))
 
 
+@pytest.mark.parametrize("other", ["elementwise", "relative_frobenius"])
+@pytest.mark.parametrize("mutant", MUTANTS)
+def test_a_mutant_fails_each_tolerance_by_itself(mutant: Mutant, other: str) -> None:
+    """The other one switched off, and without the families that are compared bit for bit."""
+    dims = {"m": 96, "n": 80, "k": 400}
+    for family in set(GEMM.families).difference(GEMM.exact):
+        inputs = inputs_of(family, "fp16", dims)
+        output = mutant(*inputs).astype(np.float16)
+        if not GEMM.compare(numerics("fp16", **{other: 1e9}), family, inputs, [output], dims).passed:
+            return
+    pytest.fail(f"without {other} no family fails it")
+
+
 def test_fp16_accumulation_fails_on_plain_normal_inputs() -> None:
     assert "normal" in failed_families(fp16_accumulation_of_tiles, "fp16")
 
@@ -174,8 +188,8 @@ def test_outputs_of_every_family_stay_inside_fp16_at_the_largest_k(family: str) 
     assert abs(honest(*inputs)).max() < 60_000
 
 
-def sampled(output: np.ndarray, inputs: list[np.ndarray], slots: list[int]) -> tuple[bool, bool]:
-    how, random = numerics("fp16"), Random(3)
+def sampled(output: np.ndarray, inputs: list[np.ndarray], slots: list[int], dtype: Dtype = "fp16") -> tuple[bool, bool]:
+    how, random = numerics(dtype), Random(3)
     chosen = GEMM.choose(random, DIMS, slots)
     copies = GEMM.snapshot(how, [output], chosen)
     rows = GEMM.compare_sampled(how, inputs, copies, chosen, DIMS)
@@ -194,6 +208,23 @@ def slots() -> tuple[list[np.ndarray], np.ndarray]:
 def test_honest_slots_pass_the_timed_checks(slots: tuple[list[np.ndarray], np.ndarray]) -> None:
     inputs, output = slots
     assert sampled(output, inputs, [4, 0, 5]) == (True, True)
+
+
+@pytest.mark.parametrize("family", ["normal", "uniform"])
+@pytest.mark.parametrize("dtype", ["fp16", "fp32"])
+@pytest.mark.parametrize("mutant", [*(each for each in MUTANTS if each is not one_wrong_element), tf32_inputs])
+def test_a_mutant_fails_in_one_burst_of_timed_calls(mutant: Mutant, dtype: Dtype, family: str) -> None:
+    """With the inputs that timed calls have. One element of one percent is for verifying to find."""
+    if mutant is tf32_inputs and dtype == "fp16":
+        mutant = fp16_accumulation_of_tiles  # fp16 fits into TF32
+    each = []
+    for seed in range(4):
+        each.append([np.empty(tensor.shape, NUMPY[dtype]) for tensor in GEMM.tensors(DIMS, dtype)[:2]])
+        GEMM.fill(np, family, each[-1], DIMS, seed=seed)
+    output = np.stack([mutant(*inputs).astype(NUMPY[dtype]) for inputs in each])
+    inputs = [np.stack(tensors) for tensors in zip(*each, strict=True)]
+    rows, whole = sampled(output, inputs, [0, 1, 2, 3], dtype)
+    assert not (rows and whole)
 
 
 def test_freivalds_sees_one_wrong_element_anywhere(slots: tuple[list[np.ndarray], np.ndarray]) -> None:
