@@ -5,8 +5,9 @@
 //   chunk lie in 8 different groups of banks. Padding did the same and cost 5 KiB.
 // - ldmatrix hands a lane what mma.sync wants, and mma.sync's layout is documented where WMMA's is not: fragments of
 //   the next step are loaded while this one multiplies, across tiles too, and the results are rounded in registers.
-// - The buffer of a tile is free once its last fragments are in registers, one step before its end. There the barrier
-//   stands, and the tile after the next begins to arrive: a copy has a whole tile's time.
+// - With two stages, a tile lasts as long as a copy takes and what stands between the barrier and the copy. So the
+//   barrier, the copies and nothing else stand in a branch of their own: left to itself, the compiler moved the copies
+//   behind half of the products. Their pointers and ldmatrix's addresses are kept, not computed again.
 // - CTAs run in groups of kGroupM rows of tiles, so that those at work together share rows of A and columns of B in L2.
 #include <cuda_fp16.h>
 #include <cuda_pipeline.h>
@@ -30,6 +31,7 @@ constexpr int kSharedBytes = kTileBytes > kResultBytes ? kTileBytes : kResultByt
 
 static_assert(kSharedBytes == 32 * 1024, "two stages, and the CTA's results, take 32 KiB");
 static_assert(kSteps == 2, "fragments alternate between two sets of registers");
+static_assert(kMmasM == kMmasN / 2, "as many fragments of B as of A");
 static_assert(kWarpN % 16 == 0 && kWarpM % 16 == 0, "ldmatrix.x4 brings 16x16");
 
 // Where a tile of kCols columns keeps the chunk of (row, col): 8 rows at one col meet 8 different groups of 4 banks.
@@ -41,76 +43,83 @@ __device__ int swizzled(int row, int col) {
   return row * kCols + ((col / kChunk) ^ (row / kRowsPerLine & kMask)) * kChunk;
 }
 
-// One thread's part in copying one operand's tiles: chunks kRowStep rows apart; past the matrix they become 0.
+__device__ unsigned shared_address(const void* pointer) { return unsigned(__cvta_generic_to_shared(pointer)); }
+
+// One thread's part in copying one operand's tiles: chunks kRowStep rows apart, each with its own pointer.
 template <int kRows, int kCols>
 struct TileCopy {
-  static constexpr int kRowStep = kThreads * kChunk / kCols;
+  static constexpr int kRowStep = kThreads * kChunk / kCols, kCopies = kRows / kRowStep;
   static_assert(kRowStep % 8 == 0 && kRows % kRowStep == 0, "a thread's chunks all have the same place in their rows");
 
-  const half* from;
-  int to, pitch, rows_left, cols_left;
+  const half* from[kCopies];
+  unsigned to;
 
-  __device__ TileCopy(const half* matrix, int row, int col, int rows, int cols) : pitch(cols) {
+  // Past the matrix its last rows and columns are read again: nobody stores what comes of them.
+  __device__ TileCopy(const half* matrix, int row, int col, int rows, int cols) {
     const int y = threadIdx.x / (kCols / kChunk), x = threadIdx.x % (kCols / kChunk) * kChunk;
-    from = matrix + ptrdiff_t(row + y) * cols + col + x;
-    to = swizzled<kCols>(y, x);
-    rows_left = rows - row - y;
-    cols_left = cols - col - x;
-  }
-
-  __device__ void start(half* tile) const {
 #pragma unroll
-    for (int y = 0; y < kRows; y += kRowStep) {
-      const bool inside = y < rows_left && cols_left > 0;
-      __pipeline_memcpy_async(tile + to + y * kCols, from + ptrdiff_t(y) * pitch, sizeof(uint4),
-                              inside ? 0 : sizeof(uint4));
-    }
+    for (int i = 0; i < kCopies; ++i)
+      from[i] = matrix + ptrdiff_t(min(row + y + i * kRowStep, rows - 1)) * cols + min(col + x, cols - kChunk);
+    to = swizzled<kCols>(y, x) * sizeof(half);
   }
 
-  __device__ void advance(int rows, int cols) {
-    from += ptrdiff_t(rows) * pitch + cols;
-    rows_left -= rows;
-    cols_left -= cols;
+  // Of each chunk `bytes`, 16 or 0, are read; the rest is zeros.
+  __device__ void start(unsigned tile, const int (&bytes)[kCopies], ptrdiff_t advance) {
+#pragma unroll
+    for (int i = 0; i < kCopies; ++i)
+      asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(
+                       tile + to + unsigned(i * kRowStep * kCols * sizeof(half))),
+                   "l"(from[i]), "r"(bytes[i])
+                   : "memory");
+#pragma unroll
+    for (int i = 0; i < kCopies; ++i) from[i] += advance;
   }
 };
 
-struct Fragments {
-  unsigned a[kMmasM][4];
-  unsigned b[kMmasN][2];
+// One operand's part of mma.sync: 16 rows of A, or 16 columns of B.
+struct Fragment {
+  unsigned part[4];
 };
 
-__device__ void load_fragments(Fragments& f, const half* tile_a, const half* tile_b, int warp_row, int warp_col,
-                               int step) {
-  const int lane = threadIdx.x % 32, y = lane % 16, x = lane / 16 * kChunk;
+// Where a lane's rows for ldmatrix begin, in bytes from their tile. Another step of A differs in bits of the chunk
+// that the swizzle leaves alone, and XOR finds it.
+struct FragmentRows {
+  unsigned a, b[kMmasN / 2];
+
+  __device__ FragmentRows(int warp_row, int warp_col) {
+    const int lane = threadIdx.x % 32, y = lane % 16, x = lane / 16 * kChunk;
+    a = swizzled<kBlockK>(warp_row + y, x) * sizeof(half);
 #pragma unroll
-  for (int i = 0; i < kMmasM; ++i) {
-    const half* from = tile_a + swizzled<kBlockK>(warp_row + i * kMmaM + y, step * kMmaK + x);
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(f.a[i][0]), "=r"(f.a[i][1]), "=r"(f.a[i][2]), "=r"(f.a[i][3])
-                 : "r"(unsigned(__cvta_generic_to_shared(from)))
-                 : "memory");
+    for (int j = 0; j < kMmasN / 2; ++j) b[j] = swizzled<kBlockN>(y, warp_col + j * 16 + x) * sizeof(half);
   }
-#pragma unroll
-  for (int j = 0; j < kMmasN; j += 2) {  // transposed: mma.sync wants B by columns
-    const half* from = tile_b + swizzled<kBlockN>(step * kMmaK + y, warp_col + j * kMmaN + x);
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(f.b[j][0]), "=r"(f.b[j][1]), "=r"(f.b[j + 1][0]), "=r"(f.b[j + 1][1])
-                 : "r"(unsigned(__cvta_generic_to_shared(from)))
-                 : "memory");
-  }
+};
+
+__device__ void load_a(Fragment& f, unsigned tile, const FragmentRows& rows, int step, int i) {
+  const unsigned from = (rows.a ^ unsigned(step * kMmaK * sizeof(half))) + unsigned(i * kMmaM * kBlockK * sizeof(half));
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(f.part[0]), "=r"(f.part[1]), "=r"(f.part[2]), "=r"(f.part[3])
+               : "r"(tile + from)
+               : "memory");
+}
+
+__device__ void load_b(Fragment& f, unsigned tile, const FragmentRows& rows, int step, int j) {
+  const unsigned from = rows.b[j] + unsigned((kStageA + step * kMmaK * kBlockN) * sizeof(half));
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"  // mma.sync wants B by columns
+               : "=r"(f.part[0]), "=r"(f.part[1]), "=r"(f.part[2]), "=r"(f.part[3])
+               : "r"(tile + from)
+               : "memory");
 }
 
 using Sums = float[kMmasM][kMmasN][4];
 
-__device__ void multiply(Sums& sum, const Fragments& f) {
+__device__ void multiply(float (&sum)[kMmasN][4], const Fragment& a, const Fragment (&b)[kMmasN / 2]) {
 #pragma unroll
-  for (int i = 0; i < kMmasM; ++i)
-#pragma unroll
-    for (int j = 0; j < kMmasN; ++j)
-      asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
-          "{%0, %1, %2, %3};"
-          : "+f"(sum[i][j][0]), "+f"(sum[i][j][1]), "+f"(sum[i][j][2]), "+f"(sum[i][j][3])
-          : "r"(f.a[i][0]), "r"(f.a[i][1]), "r"(f.a[i][2]), "r"(f.a[i][3]), "r"(f.b[j][0]), "r"(f.b[j][1]));
+  for (int j = 0; j < kMmasN; ++j)
+    asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+        "{%0, %1, %2, %3};"
+        : "+f"(sum[j][0]), "+f"(sum[j][1]), "+f"(sum[j][2]), "+f"(sum[j][3])
+        : "r"(a.part[0]), "r"(a.part[1]), "r"(a.part[2]), "r"(a.part[3]), "r"(b[j / 2].part[j % 2 * 2]),
+          "r"(b[j / 2].part[j % 2 * 2 + 1]));
 }
 
 // Through shared memory: a lane's own results are pairs, 4 bytes; whole rows of the tile leave as 16-byte stores.
@@ -139,7 +148,6 @@ __device__ void store_results(half* stage, const Sums& sum, half* c, int row, in
 __global__ void __launch_bounds__(kThreads, kMinBlocks)
     hgemm_swizzle(const half* __restrict__ a, const half* __restrict__ b, half* __restrict__ c, int m, int n, int k) {
   extern __shared__ uint4 raw[];
-  half* shared = reinterpret_cast<half*>(raw);
   const int warp = threadIdx.x / 32;
   const int warp_row = warp / kWarpsN * kWarpM, warp_col = warp % kWarpsN * kWarpN;
 
@@ -151,38 +159,53 @@ __global__ void __launch_bounds__(kThreads, kMinBlocks)
   const int tiles_k = (k + kBlockK - 1) / kBlockK;
   TileCopy<kBlockM, kBlockK> copy_a(a, row, 0, m, k);
   TileCopy<kBlockK, kBlockN> copy_b(b, 0, col, k, n);
+  static_assert(copy_a.kCopies == 4 && copy_b.kCopies == 4, "B's first two chunks lie in the first 16 rows");
+  const unsigned shared = shared_address(raw);
+  const auto stage = [&](int tile) { return shared + tile % kStages * unsigned(kStage * sizeof(half)); };
+  const bool first_half = threadIdx.x % (kBlockK / kChunk) * kChunk < kBlockK / 2;
+  const ptrdiff_t next_b = ptrdiff_t(kBlockK) * n;
+  int left = k;  // a multiple of 16: half of the last tile may be zeros, and tiles past it are
   const auto start_stage = [&](int tile) {
-    half* to = shared + tile % kStages * kStage;
-    if (tile < tiles_k) {
-      copy_a.start(to);
-      copy_b.start(to + kStageA);
-      copy_a.advance(0, kBlockK);
-      copy_b.advance(kBlockK, 0);
-    }
-    __pipeline_commit();  // empty past the end, so that the number of groups under way is always the same
+    const int first = left > 0 ? 16 : 0, second = left > kBlockK / 2 ? 16 : 0, mine = first_half ? first : second;
+    copy_a.start(stage(tile), {mine, mine, mine, mine}, kBlockK);
+    copy_b.start(stage(tile) + unsigned(kStageA * sizeof(half)), {first, first, second, second}, next_b);
+    __pipeline_commit();
+    left -= kBlockK;
   };
-  Fragments fragments[2];
-  const auto load = [&](int tile, int step) {
-    const half* from = shared + tile % kStages * kStage;
-    load_fragments(fragments[step], from, from + kStageA, warp_row, warp_col, step);
+
+  const FragmentRows rows(warp_row, warp_col);
+  Fragment fragments_a[kMmasM], fragments_b[kSteps][kMmasN / 2];
+  Sums sum = {};
+  // One step's products; the next step's fragments are loaded as their registers become free.
+  const auto multiply_and_load = [&](int step, int next_tile, int next_step) {
+#pragma unroll
+    for (int i = 0; i < kMmasM; ++i) {
+      load_b(fragments_b[next_step][i], stage(next_tile), rows, next_step, i);
+      multiply(sum[i], fragments_a[i], fragments_b[step]);
+      load_a(fragments_a[i], stage(next_tile), rows, next_step, i);
+    }
   };
 
   for (int tile = 0; tile < kStages; ++tile) start_stage(tile);
   __pipeline_wait_prior(kStages - 1);
   __syncthreads();
-  load(0, 0);
-  Sums sum = {};
-  for (int tile = 0; tile < tiles_k; ++tile) {
-    load(tile, 1);
-    multiply(sum, fragments[0]);
-    __pipeline_wait_prior(kStages - 2);  // the next tile is here,
-    __syncthreads();                     // and nobody reads this one any more
-    start_stage(tile + kStages);
-    load(tile + 1, 0);  // past the last tile: what the buffer held before, and nobody multiplies it
-    multiply(sum, fragments[1]);
+#pragma unroll
+  for (int i = 0; i < kMmasM; ++i) {
+    load_a(fragments_a[i], stage(0), rows, 0, i);
+    load_b(fragments_b[0][i], stage(0), rows, 0, i);
   }
+  for (int tile = 0; tile < tiles_k; ++tile) {
+    multiply_and_load(0, tile, 1);
+    if (tile + 1 < tiles_k) {              // a branch that keeps the copies together: see the notes
+      __pipeline_wait_prior(kStages - 2);  // the next tile is here,
+      __syncthreads();                     // and nobody reads this one any more
+      start_stage(tile + kStages);
+    }
+    multiply_and_load(1, tile + 1, 0);  // past the last tile: what the buffer held before, and nobody multiplies it
+  }
+  __pipeline_wait_prior(0);
   __syncthreads();
-  store_results(shared, sum, c, row, col, warp_row, warp_col, m, n);
+  store_results(reinterpret_cast<half*>(raw), sum, c, row, col, warp_row, warp_col, m, n);
 }
 
 }  // namespace
