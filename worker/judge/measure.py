@@ -13,7 +13,7 @@ from verdict import LOOKS, decide_all
 from worker.judge.case import CaseRun
 from worker.judge.device import Arena, Device
 from worker.judge.faults import FaultError
-from worker.judge.plan import BASELINE_BURST_US, BURST_US, Plan, plan
+from worker.judge.plan import BASELINE_BURST_US, BURST_US, CAPPED_BURST_US, Plan, plan
 from worker.judge.sides import Baseline, Revision
 from worker.judge.slots import Slots
 from worker.judge.turns import Player, Turn, first_call, take_capped_turn, take_turn
@@ -123,14 +123,9 @@ class Measurement:
         return found
 
     def _make_plan(self, run: CaseRun, players: dict[str, Player]) -> None:
-        times = {side: self._estimate(run, player) for side, player in players.items()}
-        run.plan = plan(
-            fast_us=min(times.values()),
-            slow_us=max(times.values()),
-            slot_bytes=max(player.slots.layout.slot_bytes for player in players.values()),
-            arena_bytes=self._arena.bytes,
-            cache_bytes=self._device.l2_bytes,
-        )
+        times = [self._estimate(run, player) for player in players.values()]
+        largest = max(player.slots.layout.slot_bytes for player in players.values())
+        run.plan = self._plan(times, largest, BURST_US)
         if self._device.measures_itself:
             take_capped_turn(
                 run.subject,
@@ -140,6 +135,18 @@ class Measurement:
                 turn_us=_SUSTAINED_US,
             )
             run.capped = self._device.power_capped()
+        if run.capped:
+            run.plan = self._plan(times, largest, CAPPED_BURST_US)
+
+    def _plan(self, times: list[float], slot_bytes: int, burst_us: float) -> Plan:
+        return plan(
+            fast_us=min(times),
+            slow_us=max(times),
+            slot_bytes=slot_bytes,
+            arena_bytes=self._arena.bytes,
+            cache_bytes=self._device.l2_bytes,
+            burst_us=burst_us,
+        )
 
     def _estimate(self, run: CaseRun, player: Player) -> float:
         """Microseconds a call, from bursts that grow until one is long enough to tell."""
@@ -210,14 +217,11 @@ class Measurement:
         player = self._baseline_player(run, 2)
         chosen = self._baseline_plans.get((run.case, backend))
         if chosen is None:
-            time_us = self._estimate(run, player)
-            chosen = plan(
-                fast_us=time_us,
-                slow_us=time_us,
-                slot_bytes=player.slots.layout.slot_bytes,
-                arena_bytes=self._arena.bytes,
-                cache_bytes=self._device.l2_bytes,
-                burst_us=BASELINE_BURST_US if self._device.measures_itself else BURST_US,
+            burst_us = BASELINE_BURST_US if self._device.measures_itself else BURST_US
+            chosen = self._plan(
+                [self._estimate(run, player)],
+                player.slots.layout.slot_bytes,
+                CAPPED_BURST_US if run.capped else burst_us,
             )
             self._baseline_plans[run.case, backend] = chosen
         player = self._baseline_player(run, chosen.slots)

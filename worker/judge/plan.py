@@ -10,6 +10,9 @@ BURST_US = 20_000.0
 BASELINE_BURST_US = 5_000.0
 # A turn under a power cap, of which the first half is discarded: the governor has settled by then.
 CAPPED_TURN_US = 500_000.0
+# Between two bursts the card rests for some 40 ms of draws and checks: under a power cap bursts are long, or it
+# would hardly be capped.
+CAPPED_BURST_US = 100_000.0
 CACHES = 4  # a burst's slots together exceed the cache this many times
 _MOST_BURSTS = 4
 _SPARE = 8  # one slot in so many stays untouched

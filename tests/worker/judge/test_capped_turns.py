@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -13,6 +14,8 @@ from contract.devices import DeviceClass
 from contract.outcomes import Reason
 from contract.suite import Case, Suite
 from tests.worker.judge.conftest import side
+from worker.judge import turns
+from worker.judge.bursts import Burst, BurstCheck, start_burst
 from worker.judge.device_cpu import CpuDevice
 from worker.judge.faults import FaultError
 from worker.judge.judge import Judge
@@ -72,10 +75,32 @@ def test_the_bursts_of_the_first_half_are_discarded(library: Path, monkeypatch: 
     ("entry", "reason"),
     [("right_then_lazy", Reason.NAN_VALUES), ("wrong_when_warm", Reason.WRONG_VALUES)],
 )
-def test_rows_of_every_burst_are_checked_after_the_turn(library: Path, entry: str, reason: Reason) -> None:
+def test_rows_of_bursts_at_secret_places_are_checked_after_the_turn(library: Path, entry: str, reason: Reason) -> None:
     with pytest.raises(FaultError) as caught:
         capped_turn(library, entry, 300_000.0)
     assert caught.value.reason is reason
+
+
+def test_other_bursts_are_checked_each_time(library: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of many bursts eight, and the last one whole; which ones, the submission can't know."""
+    patterns: set[tuple[bool, ...]] = set()
+    for seed in range(6):
+        checks: list[BurstCheck] = []
+        looked_at: list[BurstCheck] = []
+
+        def start(*arguments: Any, checks: list[BurstCheck] = checks, **named: Any) -> tuple[Burst, BurstCheck]:
+            burst, check = start_burst(*arguments, **named)
+            checks.append(check)
+            return burst, check
+
+        monkeypatch.setattr(turns, "start_burst", start)
+        monkeypatch.setattr(BurstCheck, "rows_later", lambda check, found=looked_at: found.append(check))
+        with playing(library, "good") as (judge, player, case):
+            take_capped_turn(judge._subject(case), player, PLAN, Random(seed), turn_us=20_000.0)
+        assert len(looked_at) == min(8, len(checks) - 1)
+        assert not any(check is checks[-1] for check in looked_at)
+        patterns.add(tuple(any(check is one for one in looked_at) for check in checks[:20]))
+    assert len(patterns) > 1
 
 
 def test_a_write_outside_is_seen_at_the_end_of_the_turn(library: Path) -> None:
