@@ -10,8 +10,11 @@ from cli.errors import CliError
 from cli.text import case_name
 from contract.api import CompareOut, KernelOut, RevisionOut, Series
 from contract.devices import DeviceClass
+from contract.statics import STATIC_METRICS
 from contract.views import NodeDetail
 
+# What the machine code says is of no case.
+NO_CASE = ""
 PREFERRED_METRICS = ("throughput", "throughput_over_baseline", "time")
 
 
@@ -41,10 +44,12 @@ def choose_series(
     if metric is not None and metric not in found.metrics:
         raise CliError(f"{kernel} has no metric {metric} (it has {', '.join(found.metrics)})")
     preferred = [name for name in PREFERRED_METRICS if name in found.metrics]
+    metrics = [metric] if metric else preferred or found.metrics[:1]
+    of_machine_code = metrics[0].partition(".")[0] in STATIC_METRICS
     wanted = product(
         [device_class] if device_class else found.device_classes,
-        [_case(found, case)] if case else found.cases,
-        [metric] if metric else preferred or found.metrics[:1],
+        [NO_CASE] if of_machine_code else [_case(found, case)] if case else found.cases,
+        metrics,
     )
     first: Series | None = None
     for klass, case_id, name in wanted:

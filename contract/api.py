@@ -212,6 +212,9 @@ class CaseComparison(Model):
 
 
 class CompareOut(Model):
+    """`statics` are the head's; with `base_statics` only where one toolchain built both, else `statics_apart` says why
+    not."""
+
     project: ProjectSlug
     kernel: KernelName
     device_class: DeviceClass
@@ -219,6 +222,9 @@ class CompareOut(Model):
     head: BaseRef
     evaluation: str | None
     cases: tuple[CaseComparison, ...]
+    statics: tuple[FunctionStatics, ...] = ()
+    base_statics: tuple[FunctionStatics, ...] = ()
+    statics_apart: str | None = None
 
 
 class NodeOut(Model):

@@ -14,17 +14,9 @@ from contract.layout import DTYPE_BYTES, Dtype
 from contract.names import CaseId, KernelName, Label
 from contract.operators import OPERATORS, OperatorSchema
 from contract.own_operator import Signature, read_signature
+from contract.statics import StaticMetric
 
 Fraction = Annotated[float, Field(gt=0, lt=1)]
-StaticMetric = Literal[
-    "registers",
-    "spill_bytes",
-    "spill_store_bytes",
-    "spill_load_bytes",
-    "stack_bytes",
-    "shared_bytes",
-    "code_bytes",
-]
 
 SanitizerTool = Literal["memcheck", "racecheck", "initcheck", "synccheck"]
 
@@ -66,8 +58,8 @@ class Prediction(Model):
 
 
 class StaticLimit(Model):
-    """A limit on what the machine code says of itself. `registers`, `stack_bytes` and `shared_bytes` are the largest
-    function's, the others are summed over the functions; `growth` is relative to the base's."""
+    """A limit on what the machine code for an architecture says of itself (`static_value`); `growth` is over the
+    base's."""
 
     metric: StaticMetric
     at_most: int | None = Field(default=None, ge=0)

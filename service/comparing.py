@@ -13,6 +13,7 @@ from contract.api import BaseRef, CaseComparison, CompareOut, ProcessPair
 from contract.devices import DeviceClass
 from contract.outcomes import State, Verdict
 from service.history_file import JUDGED
+from service.machine_code import machine_code
 from service.models import Comparison, Evaluation, Kernel, Measurement, Project, Revision, Series
 from service.problems import not_found
 
@@ -50,6 +51,7 @@ def compare(
         head=BaseRef(id=other.id, label=other.label, digest=other.digest),
         evaluation=evaluation.id if evaluation else None,
         cases=tuple(cases),
+        **machine_code(session, base=one, head=other, device_class=device_class)._asdict(),
     )
 
 

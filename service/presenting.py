@@ -4,12 +4,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from sqlalchemy import desc, func
+from sqlalchemy import desc
 from sqlalchemy.orm import defer
 from sqlmodel import Session, col, select
 
 from contract.api import AttemptOut, BaseRef, EvaluationOut, RevisionOut
-from contract.outcomes import Outcome
 from contract.report import CaseResult, Check, Metric
 from contract.verdicts import Judgement
 from service.models import (
@@ -81,7 +80,6 @@ def evaluation_outs(
         )
     )
     cases: dict[str, list[CaseResult]] = defaultdict(list) if brief else _cases(session, ids, samples=samples)
-    base_statics = {} if brief else _base_statics(session, evaluations)
     outs = [
         _evaluation_out(
             evaluation,
@@ -92,7 +90,6 @@ def evaluation_outs(
             attempts=attempts[evaluation.id],
             checks=checks[evaluation.id],
             cases=cases[evaluation.id],
-            base_statics=base_statics.get((evaluation.base_id or "", evaluation.device_class), ()),
         )
         for evaluation in evaluations
     ]
@@ -113,7 +110,6 @@ def _evaluation_out(
     attempts: Sequence[Attempt],
     checks: Sequence[CheckResult],
     cases: Sequence[CaseResult],
-    base_statics: Any,
 ) -> EvaluationOut:
     return EvaluationOut(
         id=row.id,
@@ -145,27 +141,11 @@ def _evaluation_out(
         left_out=row.left_out,
         environment=row.environment,
         statics=row.statics,
-        base_statics=row.base_statics or base_statics,
+        base_statics=row.base_statics,
         checks=tuple(_check(check) for check in checks),
         cases=tuple(cases),
         reproduce=reproduce_command(row, kernel=kernel, head=revision, base=base),
     )
-
-
-def _base_statics(session: Session, evaluations: Sequence[Evaluation]) -> dict[tuple[str, str], Any]:
-    """What the machine code of each base was like, from its own newest evaluation that was built, by (base, class): for
-    reports that don't say it."""
-    newest = (
-        select(func.max(Evaluation.id))
-        .where(
-            col(Evaluation.revision_id).in_({each.base_id for each in evaluations if each.base_id}),
-            col(Evaluation.outcome).in_((Outcome.PASSED, Outcome.SLOWER, Outcome.INCONCLUSIVE, Outcome.BUILT)),
-        )
-        .group_by(Evaluation.revision_id, Evaluation.device_class)
-    )
-    query = select(Evaluation.revision_id, Evaluation.device_class, Evaluation.statics)
-    rows = session.exec(query.where(col(Evaluation.id).in_(newest))).all()
-    return {(revision_id, device_class): statics for revision_id, device_class, statics in rows}
 
 
 def _cases(session: Session, ids: Sequence[str], *, samples: bool) -> dict[str, list[CaseResult]]:

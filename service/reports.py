@@ -14,6 +14,7 @@ from service.auth import Principal
 from service.doubts import check_subject, hidden_failure
 from service.judging import DifferenceError, Judged, earlier_pairs, judge
 from service.leases import held_evaluation
+from service.metrics import TRUSTED
 from service.models import (
     CheckResult,
     Comparison,
@@ -31,9 +32,6 @@ from service.standings import refresh_standings
 from service.statics import add_static_measurements
 from service.summaries import summarise, summarise_built, summarise_failure
 from service.text import clean, clean_json, one_line
-
-# Whose numbers a history may draw.
-_TRUSTED = frozenset({Outcome.PASSED, Outcome.SLOWER, Outcome.INCONCLUSIVE, Outcome.BUILT})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,8 +85,8 @@ def take_report(
     outcome = _outcome(failure, comparisons, built_only=report.built_only)
     session.add_all(comparisons)
     session.add_all(_checks(evaluation, report.checks))
-    _add_measurements(session, context, report.cases, trusted=outcome in _TRUSTED)
-    add_static_measurements(session, evaluation, report.statics, trusted=outcome in _TRUSTED)
+    _add_measurements(session, context, report.cases, trusted=outcome in TRUSTED)
+    add_static_measurements(session, evaluation, report.statics, trusted=outcome in TRUSTED)
     evaluation.outcome = outcome
     if failure is not None:
         evaluation.reason = failure.reason

@@ -1,40 +1,35 @@
-"""What the machine code says of itself, as series of no case: registers, spills and code over the revisions."""
+"""What the machine code says of itself, as series of no case: registers, spills, instructions over the revisions."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from sqlmodel import Session, select
 
 from contract.devices import ARCHITECTURES, DeviceClass
-from contract.statics import FunctionStatics
+from contract.names import MetricName
+from contract.statics import STATIC_METRICS, FunctionStatics, by_architecture, static_value, unit_of
 from service.models import Evaluation, Measurement, Series
 
-# Of the function that has most of it; the rest is summed over the functions.
-_GREATEST = {"registers": "1", "stack_bytes": "B", "shared_bytes": "B"}
-_SUMMED = {"spill_bytes": ("spill_store_bytes", "spill_load_bytes"), "code_bytes": ("code_bytes",)}
+NO_CASE = ""
 
 
-def static_metrics(statics: Sequence[FunctionStatics], device_class: DeviceClass) -> dict[str, tuple[float, str]]:
-    """metric -> (value, unit), of the code for the class's architecture; a metric that nobody reported is left out.
+def static_metrics(
+    statics: Sequence[FunctionStatics], device_class: DeviceClass
+) -> Mapping[MetricName, tuple[float, str]]:
+    """metric -> (value, unit); one that nobody reported is left out.
 
-    Code for other architectures (a node may compile for several) is another line's.
+    Where the machine code is not for the class itself (a CPU's node compiles for cards that it has not), the
+    architecture is part of the metric's name: `registers.sm_90a`.
     """
-    architecture = ARCHITECTURES.get(device_class)
-    own = [each for each in statics if _is_for(each.architecture, architecture)]
-    found: dict[str, tuple[float, str]] = {}
-    for name, unit in _GREATEST.items():
-        known = [value for each in own if (value := getattr(each, name)) is not None]
-        if known:
-            found[name] = (float(max(known)), unit)
-    for name, parts in _SUMMED.items():
-        known = [value for each in own for part in parts if (value := getattr(each, part)) is not None]
-        if known:
-            found[name] = (float(sum(known)), "B")
+    own = ARCHITECTURES.get(device_class)
+    found: dict[MetricName, tuple[float, str]] = {}
+    for architecture, functions in by_architecture(statics).items():
+        of_a_gpu = architecture.startswith("sm_")
+        suffix = "" if architecture == own or (own is None and not of_a_gpu) else f".{architecture}"
+        for metric in STATIC_METRICS:
+            value = static_value(functions, metric)
+            if value is not None:
+                found[f"{metric}{suffix}"] = (float(value), unit_of(metric))
     return found
-
-
-def _is_for(architecture: str, wanted: str | None) -> bool:
-    """`wanted`: None on a CPU, whose code is whatever isn't a GPU's."""
-    return not architecture.startswith("sm_") if wanted is None else architecture == wanted
 
 
 def add_static_measurements(
@@ -44,7 +39,7 @@ def add_static_measurements(
     metric that the history keeps in another unit (an imported one) is left out."""
     metrics = static_metrics(statics, DeviceClass(evaluation.device_class))
     query = select(Series).where(
-        Series.kernel_id == evaluation.kernel_id, Series.device_class == evaluation.device_class, Series.case == ""
+        Series.kernel_id == evaluation.kernel_id, Series.device_class == evaluation.device_class, Series.case == NO_CASE
     )
     lines = {row.metric: row for row in session.exec(query).all()}
     for name, (value, unit) in metrics.items():
@@ -53,7 +48,7 @@ def add_static_measurements(
             line = Series(
                 kernel_id=evaluation.kernel_id,
                 device_class=evaluation.device_class,
-                case="",
+                case=NO_CASE,
                 metric=name,
                 unit=unit,
             )

@@ -37,15 +37,18 @@ class Builds:
 
     def each(self, targets: tuple[Target, ...]) -> tuple[BuiltSide, ...]:
         """The head for each target. Raises Failed, which says for which where there are several."""
+        return self._each(self.job.revision, targets)
 
-        def built(target: Target) -> BuiltSide:
-            try:
-                return self._build(self.job.revision, target)
-            except Failed as error:
-                raise (error.on(target.architecture) if len(targets) > 1 else error) from error
-
-        with ThreadPoolExecutor(max_workers=_AT_ONCE) as pool, self.stopping():
-            return tuple(pool.map(built, targets))
+    def base_beside(self, head: tuple[BuiltSide, ...]) -> tuple[BuiltSide, ...]:
+        """The base by the very toolchain that built the head, for the architectures that both are for; none without a
+        base. Raises Failed."""
+        base = self.job.base
+        if base is None:
+            return ()
+        if base.digest == self.job.revision.digest:
+            return tuple(replace(side, ref=base) for side in head)
+        wanted = {side.architecture for side in head}
+        return self._each(base, tuple(target for target in self._targets(base) if target.architecture in wanted))
 
     def both(self) -> tuple[BuiltSide, BuiltSide | None]:
         """Head and base for the device that is at hand. Raises Failed; the base's is never the head's fault."""
@@ -60,6 +63,16 @@ class Builds:
                 return head, base_later.result()
             except Failed as error:
                 raise error.as_base(base_ref.label) from error
+
+    def _each(self, ref: RevisionRef, targets: tuple[Target, ...]) -> tuple[BuiltSide, ...]:
+        def built(target: Target) -> BuiltSide:
+            try:
+                return self._build(ref, target)
+            except Failed as error:
+                raise (error.on(target.architecture) if len(targets) > 1 else error) from error
+
+        with ThreadPoolExecutor(max_workers=_AT_ONCE) as pool, self.stopping():
+            return tuple(pool.map(built, targets))
 
     def _at_hand(self, ref: RevisionRef) -> BuiltSide:
         target = self._targets(ref)[0]

@@ -53,7 +53,6 @@ __all__ = ["Cancelled", "evaluate"]
 _REPORT_MARGIN_S = 30.0
 # What looks at the calls afterwards must not take the evaluation beyond its limit.
 _EXAMINE_MARGIN_S = 5.0
-_MAX_STATICS = 256
 
 
 def evaluate(
@@ -145,8 +144,8 @@ class _Run:
         self._check_refusals(head, base)
         recorded = self._record(head, base, room, cache) if job.device_class != DeviceClass.CPU else {}
         with self._timed(Stage.INSPECT):
-            self.statics = statics_of(head, recorded.get("head"))[:_MAX_STATICS]
-            self.base_statics = statics_of(base, recorded.get("base"))[:_MAX_STATICS] if base else ()
+            self.statics = statics_of(head, recorded.get("head"))
+            self.base_statics = statics_of(base, recorded.get("base")) if base else ()
             sides = {role: _side(side, recorded.get(role)) for role, side in (("head", head), ("base", base)) if side}
         self.artifact_digest = sides["head"].artifact_digest
         judge(
@@ -243,12 +242,15 @@ class _Run:
         self.built_only = True
         with self._timed(Stage.BUILD) as stage:
             sides = builds.each(targets)
-            stage.cached = all(side.cached for side in sides)
+            bases, apart = _bases(builds, sides)
+            stage.cached = all(side.cached for side in (*sides, *bases))
         head = sides[0]
         self.toolchain = head.built.toolchain
         self.log = "\n".join(side.built.log for side in sides)
         with self._timed(Stage.INSPECT):
-            self.statics = tuple(function for side in sides for function in side.built.statics)[:_MAX_STATICS]
+            self.statics, self.base_statics = (
+                tuple(function for side in built for function in statics_of(side, None)) for built in (sides, bases)
+            )
         self._check_refusals(head, None)
         unverified: str | None = f"{head.manifest.language} code runs on a card alone"
         if head.manifest.language == "triton" and not job.build_only:
@@ -261,7 +263,7 @@ class _Run:
                 on_progress=self._progress,
             )
             self.failure = self.judged.failure
-        self.left_out = left_out(head.manifest, job, unverified=unverified)
+        self.left_out = (*apart, *left_out(head.manifest, job, unverified=unverified))
 
     def _record(self, head: BuiltSide, base: BuiltSide | None, room: Room, cache: Cache) -> dict[str, RecordedSide]:
         """One after the other: they share the card."""
@@ -339,6 +341,17 @@ class _Run:
 @dataclass
 class _Stamp:
     cached: bool = False
+
+
+def _bases(builds: Builds, heads: tuple[BuiltSide, ...]) -> tuple[tuple[BuiltSide, ...], tuple[LeftOut, ...]]:
+    """The base's builds beside the head's; or why its machine code is not compared, which is not the head's fault."""
+    try:
+        return builds.base_beside(heads), ()
+    except Failed as error:
+        if error.failure.reason is Reason.DEADLINE_PASSED:
+            raise
+        why = f"the base's machine code is not compared ({error.failure.reason}): {error.failure.message}"
+        return (), (LeftOut(stage=Stage.INSPECT, why=why[:1000]),)
 
 
 def _side(side: BuiltSide, recorded: RecordedSide | None) -> Side:

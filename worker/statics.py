@@ -12,11 +12,22 @@ from worker.failure import Failed
 from worker.inspect import ElfError, statics_of_cubin
 from worker.recording import RecordedSide
 
+_MOST = 256
+
 
 def statics_of(side: BuiltSide, recorded: RecordedSide | None) -> tuple[FunctionStatics, ...]:
-    """One entry a launched function and cubin; on a CPU what the builder found."""
-    if recorded is None:
-        return side.built.statics
+    """One entry a launched function and cubin; where nothing was launched, what the builder found.
+
+    Functions go by the same name in every build: the parts that the compiler made up are left out.
+    """
+    found = side.built.statics if recorded is None else _launched(side, recorded)
+    return tuple(
+        statics.model_copy(update={"function": _stable(statics.function, side.built.made_up_names)})
+        for statics in found[:_MOST]
+    )
+
+
+def _launched(side: BuiltSide, recorded: RecordedSide) -> tuple[FunctionStatics, ...]:
     found: dict[tuple[str, str], FunctionStatics] = {}
     for digest, file in recorded.artifact.cubins.items():
         known = side.built.statics if digest in side.built.cubins else _read(Path(file), side.architecture or "")
@@ -28,10 +39,16 @@ def statics_of(side: BuiltSide, recorded: RecordedSide | None) -> tuple[Function
                 key = (launch.cubin, launch.function[:1000])
                 dynamic[key] = max(dynamic.get(key, 0), launch.shared_bytes)
     return tuple(
-        found[key].model_copy(update={"shared_bytes": (found[key].shared_bytes or 0) + shared})
+        found[key].model_copy(update={"dynamic_shared_bytes": shared})
         for key, shared in dynamic.items()
         if key in found
     )
+
+
+def _stable(function: str, made_up: tuple[str, ...]) -> str:
+    for name in made_up:
+        function = function.replace(name, "")
+    return function
 
 
 def _read(file: Path, architecture: str) -> tuple[FunctionStatics, ...]:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from rich.console import Group, RenderableType
 from rich.text import Text
 
 from cli.show.cases import THROUGHPUT, TIME, plain_table
 from cli.show.outcomes import verdict_text
+from cli.show.stages import instruction_words, statics_words
 from cli.text import case_name, number, one_line, ratio_with_interval
 from contract.api import CompareOut
+from contract.statics import by_architecture
 from verdict.words import percent
 
 _HOW = {
@@ -42,4 +46,20 @@ def comparison_view(compared: CompareOut) -> RenderableType:
             detectable,
             _HOW[case.measured],
         )
-    return Group(Text(title, style="bold"), Text(), table)
+    parts: list[RenderableType] = [Text(title, style="bold"), Text(), table]
+    parts += [Text(words) for words in _machine_code(compared)]
+    return Group(*parts)
+
+
+def _machine_code(compared: CompareOut) -> Iterator[str]:
+    """A line an architecture, with the base's where it differs; or why there is nothing to compare."""
+    bases = by_architecture(compared.base_statics)
+    for architecture, head in by_architecture(compared.statics).items():
+        said = statics_words(head, bases.get(architecture, ()), compared.base.label)
+        yield f"machine code for {one_line(architecture)}: {said}"
+        now, before = instruction_words(head), instruction_words(bases.get(architecture, ()))
+        if now or before:
+            differs = f" ({one_line(compared.base.label)}: {before or 'none'})" if architecture in bases else ""
+            yield f"  instructions: {now or 'none'}{differs if now != before else ''}"
+    if compared.statics_apart:
+        yield f"machine code is not compared: {one_line(compared.statics_apart, width=300)}"

@@ -16,7 +16,9 @@ BESIDE = "○"
 
 def series_view(chosen: Chosen) -> RenderableType:
     series, kernel = chosen.series, chosen.kernel
-    head = f"{series.kernel} on {series.device_class.value}, {case_name(series.case)}, {series.metric}"
+    head = (
+        f"{series.kernel} on {series.device_class.value}, {case_name(series.case) or 'machine code'}, {series.metric}"
+    )
     if series.baseline and series.baseline_value is not None:
         head += f"   baseline {one_line(series.baseline)}: {number(series.baseline_value)} {one_line(series.unit)}"
     parts: list[RenderableType] = [Text(head, style="bold"), Text()]

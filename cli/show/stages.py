@@ -13,7 +13,7 @@ from contract.devices import COMPILED_FOR
 from contract.job import Progress
 from contract.outcomes import Stage
 from contract.report import Check, StageTime
-from contract.statics import FunctionStatics
+from contract.statics import INSTRUCTION_CLASSES, METRIC_OF, FunctionStatics, static_value
 
 BAR_CELLS = 20
 _SHOWN = (Stage.BUILD, Stage.RECORD, Stage.VERIFY, Stage.MEASURE, Stage.SANITIZE, Stage.PROFILE)
@@ -60,15 +60,20 @@ def statics_words(statics: Iterable[FunctionStatics], base: Iterable[FunctionSta
     return f"{said} ({one_line(base_label)}: {', '.join(differing)})" if differing and base_label else said
 
 
+def instruction_words(statics: Sequence[FunctionStatics]) -> str:
+    """`64 mma, 24 async copy, 5 barrier`: of each class that the code has any of."""
+    counted = {name: static_value(statics, METRIC_OF[name]) for name in INSTRUCTION_CLASSES}
+    return ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in counted.items() if count)
+
+
 def worst_registers(statics: Iterable[FunctionStatics]) -> int | None:
     """The most registers that a thread of any of the functions takes."""
-    return max((one.registers for one in statics if one.registers is not None), default=None)
+    return static_value(statics, "registers")
 
 
 def spilled_bytes(statics: Iterable[FunctionStatics]) -> int | None:
     """Spilled bytes of all functions, stores and loads."""
-    known = [one for one in statics if one.spill_store_bytes is not None or one.spill_load_bytes is not None]
-    return sum((one.spill_store_bytes or 0) + (one.spill_load_bytes or 0) for one in known) if known else None
+    return static_value(statics, "spill_bytes")
 
 
 def architectures_of(statics: Iterable[FunctionStatics]) -> list[str]:
@@ -151,12 +156,11 @@ def _summary(statics: tuple[FunctionStatics, ...]) -> dict[str, str]:
         words["registers"] = f"{registers} registers"
     if spills is not None:
         words["spills"] = f"{file_size(spills)} spilled" if spills else "no spills"
-    shared = [one.shared_bytes for one in statics if one.shared_bytes is not None]
-    if shared:
-        words["shared"] = f"{file_size(max(shared))} shared"
-    code = [one.code_bytes for one in statics if one.code_bytes is not None]
-    if code:
-        words["code"] = f"{file_size(sum(code))} code"
+    shared, code = static_value(statics, "shared_bytes"), static_value(statics, "code_bytes")
+    if shared is not None:
+        words["shared"] = f"{file_size(shared)} shared"
+    if code is not None:
+        words["code"] = f"{file_size(code)} code"
     return words
 
 

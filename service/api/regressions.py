@@ -119,7 +119,8 @@ def list_changes(
     metric: Annotated[str, Query(max_length=63)] = "throughput_over_baseline",
 ) -> ChangesOut:
     """Steps, outliers and new segments of one series of the mainline. Followed are the ratio to the baseline
-    (`throughput_over_baseline`) and the absolute value (`time`, else `throughput`)."""
+    (`throughput_over_baseline`) and the absolute value (`time`, else `throughput`); what the machine code says (the
+    empty case) begins a new segment where another toolchain built it."""
     with database.read() as session:
         owner = project_by_slug(session, principal=principal, slug=project)
         row = kernel_by_name(session, project=owner, name=kernel)

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from contract.api import EvaluationOut
 from contract.gate import GateRow, RowStatus
 from contract.outcomes import State
+from contract.statics import STATIC_METRICS
 from service.github.conclusions import Decision
 from service.github.markdown import MAX_TEXT_BYTES, code, escape, shorten, take_lines
 from service.github.plans import Plan, Preview, Target
@@ -23,7 +24,8 @@ _HEAD = ["| | kernel | class | case | against | time ratio | verdict |", "|-|-|-
 # Room for the rows' part in each of the two texts; the rest is bounded below it.
 _ROWS_BYTES = 50_000
 _REST_BYTES = 12_000
-_STATICS = ("registers", "spill_store_bytes", "spill_load_bytes", "stack_bytes", "shared_bytes", "code_bytes")
+# Without those that are sums of others.
+_STATICS = tuple(metric for metric in STATIC_METRICS if metric not in {"spill_bytes", "shared_bytes"})
 _MOST_FUNCTIONS = 16
 
 
@@ -132,15 +134,15 @@ def _about(target: Target | Preview, evaluations: Sequence[EvaluationOut], *, pu
 
 def _statics(evaluation: EvaluationOut) -> Iterator[str]:
     """What changed in the machine code, where both sides are known."""
-    before = {each.function: each for each in evaluation.base_statics}
+    before = {(each.function, each.architecture): each for each in evaluation.base_statics}
     for each in evaluation.statics[:_MOST_FUNCTIONS]:
-        base = before.get(each.function)
+        base = before.get((each.function, each.architecture))
         if base is None:
             continue
         changes = [
             f"{name.replace('_', ' ')} {old} to {new}"
             for name in _STATICS
-            if (old := getattr(base, name)) != (new := getattr(each, name)) and old is not None and new is not None
+            if (old := base.value(name)) != (new := each.value(name)) and old is not None and new is not None
         ]
         if changes:
             yield f"  - {code(each.function)} on {each.architecture}: {', '.join(changes)}"

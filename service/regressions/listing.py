@@ -27,7 +27,8 @@ from service.models import Kernel, Project, Revision, Series, Token
 from service.problems import ProblemError, not_found
 from service.regressions import states
 from service.regressions.tables import Regression, RegressionCase, RegressionEvent, SeriesChange
-from service.regressions.tracking import tracker_of
+from service.regressions.tracking import toolchain_changes, tracker_of
+from service.statics import NO_CASE
 from service.text import clean, one_line
 from verdict.words import percent, ratio_in_words
 
@@ -217,9 +218,8 @@ def _sentence(cases: Sequence[AffectedCase], *, suspects: Sequence[RevisionSpot]
 
 def changes_out(session: Session, *, project: Project, kernel: Kernel, series: Series) -> ChangesOut:
     """What happened in one series, in the order in which it was found."""
-    rows = session.exec(
-        select(SeriesChange).where(SeriesChange.series_id == series.id).order_by(col(SeriesChange.id))
-    ).all()
+    kept = select(SeriesChange).where(SeriesChange.series_id == series.id).order_by(col(SeriesChange.id))
+    rows = toolchain_changes(session, series) if series.case == NO_CASE else session.exec(kept).all()
     tracker = tracker_of(session, series)
     pending = tracker.pending if tracker else None
     wanted: list[str | None] = [pending.first if pending else None]

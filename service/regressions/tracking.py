@@ -8,18 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Literal, cast
 
 import sqlalchemy as sa
 from sqlmodel import Session, col, select
 
 from service.kernels import series_order
+from service.machine_code import compilers_of
 from service.metrics import OVER_BASELINE, THROUGHPUT
 from service.models import Attempt, Comparison, Evaluation, Kernel, Measurement, Revision, Series
 from service.regressions.order import Key, key_of
 from service.regressions.stepping import drop_vanished, take_steps
 from service.regressions.tables import SeriesChange, SeriesTrack
-from verdict.history import Outlier, Point, SegmentStart, Step, Tracker
+from service.statics import NO_CASE
+from verdict.history import Outlier, Point, SegmentStart, Step, Tracker, changed_fields
 
 _FOLLOWED = (OVER_BASELINE, "time", THROUGHPUT)
 _LEAST = 0.01
@@ -105,6 +108,15 @@ def refresh_stale(session: Session, series_id: str) -> None:
 def tracker_of(session: Session, series: Series) -> Tracker | None:
     track = session.get(SeriesTrack, series.id)
     return _tracker(series, track) if track else None
+
+
+def toolchain_changes(session: Session, series: Series) -> list[SeriesChange]:
+    """Where another toolchain built the machine code of which the series is: values on either side aren't compared."""
+    return [
+        _row(series, SegmentStart(key=now.revision, changed=changed_fields(before.segment, now.segment)))
+        for before, now in pairwise(_values(session, [series]).get(series.id, []))
+        if before.segment != now.segment
+    ]
 
 
 def _take(
@@ -232,17 +244,19 @@ def _values(session: Session, of: Sequence[Series], *, evaluation_id: str | None
     )
     if evaluation_id is not None:
         query = query.where(col(Measurement.evaluation_id) == evaluation_id)
-    metrics = {series.id: series.metric for series in of}
+    by_id = {series.id: series for series in of}
     found: dict[str, dict[str, _Value]] = {}
     for row in session.execute(query):
-        value = _Value(revision=row.id, key=key_of(row), value=row.value, segment=_segment(metrics[row.series_id], row))
+        value = _Value(revision=row.id, key=key_of(row), value=row.value, segment=_segment(by_id[row.series_id], row))
         # A newer evaluation of the revision takes the place of an older one's.
         found.setdefault(row.series_id, {})[row.id] = value
     return {series_id: list(values.values()) for series_id, values in found.items()}
 
 
-def _segment(metric: str, row: Any) -> dict[str, str]:
+def _segment(series: Series, row: Any) -> dict[str, str]:
     """What must be the same for two values of the series to be compared."""
+    if series.case == NO_CASE:
+        return compilers_of(row.environment)
     where = row.environment or {}
     segment = {name: str(where[name]) for name in _SEGMENT_FIELDS if where.get(name)}
     segment["protocol"] = str(row.protocol_version)
@@ -250,6 +264,6 @@ def _segment(metric: str, row: Any) -> dict[str, str]:
         segment["baseline"] = row.baseline
     if row.provenance:
         segment["provenance"] = row.provenance
-    if metric != OVER_BASELINE and row.node:
+    if series.metric != OVER_BASELINE and row.node:
         segment["node"] = row.node
     return segment

@@ -21,6 +21,7 @@ from contract.api import (
 )
 from contract.devices import DeviceClass
 from contract.outcomes import Outcome, Verdict
+from contract.statics import FunctionStatics
 from contract.views import NodeDetail, Work
 from tests.cli.stub import AT, Stub, answer, evaluation, problem, revision
 
@@ -103,6 +104,16 @@ def test_history_takes_a_case_by_its_short_name(service: Stub) -> None:
     assert (asked["device_class"], asked["case"], asked["metric"]) == ("rtx4090", CASES[1], "time")
 
 
+def test_history_of_machine_code_is_of_no_case(service: Stub) -> None:
+    metric = "registers.sm_90a"
+    kernel = KERNEL.model_copy(update={"metrics": ("time", metric)})
+    service.routes["GET /projects/local/kernels"] = lambda _: answer([kernel])
+    service.routes[HISTORY] = SERIES.model_copy(update={"case": "", "metric": metric, "unit": "1"})
+    asked = runner.invoke(app, ["history", "hgemm", "--metric", metric, "--case", "4096^3"])
+    assert asked.output.startswith("hgemm on h200, machine code, registers.sm_90a"), asked.output
+    assert [request.url.params["case"] for request in service.asked(HISTORY)] == [""]
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -155,6 +166,42 @@ def test_compare_says_each_case_in_words(service: Stub) -> None:
     assert lines[0] == "hgemm v4 against v3 on h200"
     assert any(line.startswith("4096^3 312.0 503.6 1.614 [1.609, 1.619] ▼ 61 % slower (allowed") for line in lines)
     assert any("in two evaluations: no verdict" in line for line in lines)
+
+
+def test_compare_says_what_the_machine_code_says_or_why_not(service: Stub) -> None:
+    def code(registers: int, **counts: int) -> FunctionStatics:
+        return FunctionStatics(function="f", architecture="sm_90a", registers=registers, instructions=counts)
+
+    route = "GET /projects/local/kernels/hgemm/compare"
+    ref = {label: BaseRef(id=f"rev_{label}", label=label, digest=None) for label in ("v3", "v4")}
+    sides = {"base": ref["v3"], "head": ref["v4"], "device_class": DeviceClass.H200, "evaluation": None, "cases": ()}
+    known = CompareOut(
+        project="local",
+        kernel="hgemm",
+        **sides,
+        statics=(code(128, wgmma=16, bulk_copy=2), code(96, wgmma=8)),
+        base_statics=(code(168, mma=64),),
+    )
+
+    def lines(compared: CompareOut) -> list[str]:
+        service.routes[route] = compared
+        return [
+            " ".join(line.split())
+            for line in runner.invoke(app, ["compare", "v3", "v4", "-k", "hgemm"]).output.splitlines()
+        ]
+
+    assert lines(known)[-2:] == [
+        "machine code for sm_90a: 128 registers (v3: 168 registers)",
+        "instructions: 24 wgmma, 2 bulk copy (v3: 64 mma)",
+    ]
+    apart = known.model_copy(
+        update={"base_statics": (), "statics_apart": "built by different toolchains: v3 by nvcc 12"}
+    )
+    assert lines(apart)[-3:] == [
+        "machine code for sm_90a: 128 registers",
+        "instructions: 24 wgmma, 2 bulk copy",
+        "machine code is not compared: built by different toolchains: v3 by nvcc 12",
+    ]
 
 
 def test_compare_of_labels_needs_the_kernel_and_of_ids_does_not(service: Stub) -> None:

@@ -5,11 +5,13 @@ import pytest
 from sqlmodel import select
 
 from contract.report import Environment, Metric
+from contract.statics import FunctionStatics
 from service.models import Revision
 from service.reconciler import Reconciler
 from service.regressions.tables import SeriesTrack
 from service.regressions.tracking import stale_series
 from tests.service.client import CASES, SUITE, Api, case_result, report
+from tests.service.test_history import evaluate
 
 FIRST, SECOND = CASES
 
@@ -135,3 +137,23 @@ def test_changes_of_an_unknown_series_are_404(api: Api, suite):
     query = {"device_class": "cpu", "case": FIRST, "metric": "nothing"}
     path = f"/projects/local/kernels/{SUITE['kernel']}/changes"
     assert api.problem("GET", path, params=query)["type"] == "unknown-series"
+
+
+def test_machine_code_begins_a_new_segment_with_another_toolchain(api: Api, node: Api) -> None:
+    labels = ["v1", "v2", "v3", "v4"]
+    api.bring_suite(revisions=labels)
+    built = (
+        {"nvcc": "13.0.88", "g++": "13"},
+        {"nvcc": "13.0.88", "g++": "14"},
+        {"nvcc": "13.1.2"},
+        {"triton": "3.7.1"},
+    )
+    statics = (FunctionStatics(function="gemm", architecture="x86-64", registers=128),)
+    for label, toolchain in zip(labels, built, strict=True):
+        environment = Environment(device="a card", driver=f"58{label[1]}", toolchain=toolchain)
+        evaluate(api, node, label, 1.0, statics=statics, environment=environment)
+    found = changes(api, kernel="sgemm_cpu", device_class="cpu", case="", metric="registers")["changes"]
+    assert [(each["kind"], each["revision"]["label"], each["changed"]) for each in found] == [
+        ("segment", "v3", {"nvcc": ["13.0.88", "13.1.2"]}),
+        ("segment", "v4", {"nvcc": ["13.1.2", ""], "triton": ["", "3.7.1"]}),
+    ]

@@ -1,6 +1,8 @@
 import pytest
 
-from tests.service.client import CASES
+from contract.report import Environment, Failure
+from contract.statics import FunctionStatics
+from tests.service.client import CASES, case_result, report
 from tests.service.test_history import evaluate
 from tests.service.test_imports import bring
 
@@ -63,3 +65,56 @@ def test_imported_revisions_are_compared_as_published(api):
     assert cases["m4096-n4096-k64"]["verdict"] == "slower"
     assert cases["m1024-n1024-k1024"]["verdict"] == "same"
     assert cases["m8192-n8192-k8192"]["head"]["throughput_over_baseline"] == 0.917
+
+
+def code(size):
+    return (FunctionStatics(function="gemm", architecture="x86-64", code_bytes=size),)
+
+
+def built_by(compiler):
+    return Environment(device="a CPU", toolchain={"g++": compiler})
+
+
+def sizes(found):
+    return [[each["code_bytes"] for each in found[side]] for side in ("base_statics", "statics")]
+
+
+def test_machine_code_is_compared_as_one_evaluation_built_it(api, node):
+    api.bring_suite()
+    evaluate(api, node, "v1", statics=code(100), environment=built_by("13"))
+    evaluate(api, node, "v2", 1.0, statics=code(200), base_statics=code(90), environment=built_by("14"))
+    found = compare(api, "v1", "v2")
+    assert (sizes(found), found["statics_apart"]) == ([[90], [200]], None)
+
+
+def test_machine_code_of_two_evaluations_is_compared_where_one_toolchain_built_it(api, node):
+    api.bring_suite()
+    for label, compiler, size in (("v1", "13", 100), ("v2", "14", 200), ("v3", "13", 300)):
+        evaluate(api, node, label, 1.0, statics=code(size), environment=built_by(compiler))
+    assert sizes(compare(api, "v1", "v3")) == [[100], [300]]
+    apart = compare(api, "v1", "v2")
+    assert sizes(apart) == [[], [200]]
+    assert apart["statics_apart"] == "built by different toolchains: v1 by g++ 13, v2 by g++ 14"
+    # Built again by the newer one, it can be compared.
+    again = api.ok("POST", "/evaluations", json={"revision": apart["base"]["id"], "device_class": "cpu"})
+    job = node.claim(again["id"])
+    node.finish(job, report(*map(case_result, CASES), statics=code(110), environment=built_by("14")))
+    assert sizes(compare(api, "v1", "v2")) == [[110], [200]]
+    assert sizes(compare(api, "v1", "v3")) == [[100], [300]]
+
+
+def test_the_hosts_compiler_has_no_part_in_a_gpus_machine_code(api, node):
+    api.bring_suite()
+    for label, host in (("v1", "13"), ("v2", "14")):
+        toolchain = {"nvcc": "13.0.88", "g++": host}
+        evaluate(api, node, label, statics=code(100), environment=Environment(device="a card", toolchain=toolchain))
+    assert compare(api, "v1", "v2")["statics_apart"] is None
+
+
+def test_failed_code_is_not_compared(api, node):
+    api.bring_suite()
+    failure = Failure(reason="wrong_values", stage="verify", message="off by one")
+    evaluate(api, node, "v1", statics=code(100), failure=failure, environment=built_by("13"))
+    evaluate(api, node, "v2", statics=code(200), environment=built_by("13"))
+    found = compare(api, "v1", "v2")
+    assert (sizes(found), found["statics_apart"]) == ([[], [200]], None)

@@ -143,6 +143,34 @@ def test_machine_code_becomes_series_of_no_case(api, node):
     assert api.ok("GET", "/projects/local/kernels/sgemm_cpu")["cases"] == list(CASES)
 
 
+def test_instructions_are_series_and_a_class_that_the_code_has_none_of_is_zero(api, node):
+    api.bring_suite()
+    for label, wgmma in (("v1", 0), ("v2", 16)):
+        counted = {"wgmma": wgmma, "barrier": 4}
+        statics = [
+            FunctionStatics(function=name, architecture="x86-64", instructions=counted, static_shared_bytes=size)
+            for name, size in (("a", 512), ("b", 64))
+        ]
+        evaluate(api, node, label, 1.0, statics=statics)
+    for metric, values in (
+        ("wgmma_instructions", [0, 32]),
+        ("barrier_instructions", [8, 8]),
+        ("mma_instructions", [0, 0]),
+        ("static_shared_bytes", [512, 512]),
+        ("shared_bytes", [512, 512]),
+    ):
+        assert [point["value"] for point in history(api, case="", metric=metric)["points"]] == values, metric
+
+
+def test_code_for_cards_that_the_node_has_not_is_a_series_an_architecture(api, node):
+    api.bring_suite()
+    statics = [FunctionStatics(function="a", architecture=f"sm_{n}", registers=n) for n in (89, 90)]
+    evaluate(api, node, "v1", statics=statics)
+    assert [history(api, case="", metric=f"registers.sm_{n}")["points"][0]["value"] for n in (89, 90)] == [89, 90]
+    known = api.ok("GET", "/projects/local/kernels/sgemm_cpu")
+    assert known["static_metrics"] == ["registers.sm_89", "registers.sm_90"]
+
+
 def test_statics_of_a_failed_verification_are_no_points(api, node):
     api.bring_suite()
     statics = (FunctionStatics(function="a", architecture="x86-64", registers=12),)

@@ -131,8 +131,16 @@ def test_a_build_is_built_and_shows_its_machine_code(api: Api, node: Api) -> Non
     assert found["outcome"] == "built"
     assert found["summary"] == "compiled for sm_90a; not measured, as no card of the class was at hand"
     assert found["statics"][0]["registers"] == 128
+
+
+def test_another_evaluations_machine_code_does_not_stand_in_for_the_bases(api: Api, node: Api) -> None:
+    statics = (FunctionStatics(function="gemm", architecture="x86-64", code_bytes=128),)
+    [first] = api.submit("v1")["evaluations"]
+    finish(api, node, first, case_result(FIRST), case_result(SECOND), statics=statics)
     [after] = api.submit("v2")["evaluations"]
-    assert api.evaluation(after)["base_statics"] == found["statics"]
+    found = finish(api, node, after, case_result(FIRST, ratio=1.0), case_result(SECOND, ratio=1.0), statics=statics)
+    assert found["base"]["label"] == "v1"
+    assert found["base_statics"] == []
 
 
 def test_what_a_node_left_out_and_the_bases_machine_code_are_kept_as_reported(

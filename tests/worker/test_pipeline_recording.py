@@ -47,7 +47,9 @@ def test_another_driver_records_anew(tmp_path, cubin, monkeypatch):
 
 def test_statics_count_the_dynamic_shared_memory_of_the_launches(tmp_path, cubin):
     (function,) = run(tmp_path, cubin).statics
-    assert (function.function, function.shared_bytes, function.architecture) == ("spilled", 4096, "sm_90a")
+    assert (function.function, function.architecture) == ("spilled", "sm_90a")
+    assert (function.static_shared_bytes, function.dynamic_shared_bytes, function.shared_bytes) == (0, 4096, 4096)
+    assert function.instructions.local_store > 0
     assert function.registers == 64
     assert function.spill_store_bytes > 0
 

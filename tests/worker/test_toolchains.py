@@ -9,6 +9,7 @@ import pytest
 from contract.bundle import Files, check
 from contract.outcomes import OUTCOME_OF, Outcome, Reason
 from tests.worker.jobs import bundle, suite
+from tests.worker.nvdisasm import counts_by_function
 from worker.inspect import Elf
 from worker.room import open_room
 from worker.sandbox import NoSandbox
@@ -151,7 +152,9 @@ def test_cuda_keeps_the_cubin_that_the_library_embeds(tmp_path, arch):
     assert hashlib.sha256(code).hexdigest() == digest
     assert code in (out / built.library).read_bytes()
     (function,) = built.statics
-    assert (function.architecture, function.shared_bytes, function.spill_store_bytes) == (arch, 512, 0)
+    assert (function.architecture, function.static_shared_bytes, function.spill_store_bytes) == (arch, 512, 0)
+    assert function.dynamic_shared_bytes is None
+    assert {name for name, count in function.instructions if count} == {"barrier"}
     assert 0 < function.registers < 64
     assert function.code_bytes > 0
 
@@ -217,6 +220,20 @@ def test_triton_compiles_for_a_card_that_is_not_there(tmp_path, arch):
         assert hashlib.sha256((out / name).read_bytes()).hexdigest() == digest
     assert {s.function for s in built.statics} == {"copy"}
     assert all(s.registers > 0 and s.spill_store_bytes == 0 and s.architecture == arch for s in built.statics)
+
+
+@pytest.mark.parametrize(("arch", "products"), [("sm_89", "mma"), ("sm_90a", "wgmma"), ("sm_103a", "tcgen05_mma")])
+def test_tritons_instructions_are_counted_for_each_generation_of_tensor_cores(tmp_path, arch, products):
+    cases = suite("fp16", 1024).cases
+    built, out = build(bundle("gemm_descriptors"), tmp_path, architecture=arch, cases=cases)
+    (function,) = built.statics
+    counted = {name: count for name, count in function.instructions if count}
+    (cubin,) = built.cubins.values()
+    assert counts_by_function(out / cubin) == {"product": counted}
+    copies = {"async_copy"} if arch == "sm_89" else {"bulk_copy"}
+    assert set(counted) == {products, "special_function", "barrier"} | copies
+    assert (function.static_shared_bytes, function.spill_store_bytes) == (0, 0)
+    assert function.dynamic_shared_bytes >= 65_536
 
 
 def test_triton_code_that_needs_more_shared_memory_than_the_card_has_is_refused(tmp_path):

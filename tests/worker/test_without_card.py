@@ -13,17 +13,19 @@ from tests.worker.jobs import bundle, bundles, job, settings, suite
 from worker.interpreting import MOST_FLOPS, chosen_cases
 from worker.operators import OPERATORS
 from worker.pipeline import evaluate
+from worker.toolchains.nvcc import find_nvcc
 
 EVERYWHERE = 'architectures = ["sm_103a", "sm_89"]\n'
 ODD = Case(dims={"m": 17, "n": 33, "k": 40})
 
 
-def on_cpu(head: Files, tmp_path: Path, **more: object) -> Report:
-    wanted = job(head, suite=suite("fp16", 32, 512, verify_cases=(ODD,)), device_class=DeviceClass.CPU, **more)
+def on_cpu(head: Files, tmp_path: Path, base: Files | None = None, **more: object) -> Report:
+    """`more`: settings."""
+    wanted = job(head, base, suite=suite("fp16", 32, 512, verify_cases=(ODD,)), device_class=DeviceClass.CPU)
     return evaluate(
         wanted,
-        bundles(head),
-        settings=settings(tmp_path, judge=("-m", "worker.judge")),
+        bundles(head, base),
+        settings=settings(tmp_path, judge=("-m", "worker.judge"), **more),
         on_progress=lambda _: None,
         cancelled=lambda: False,
     )
@@ -37,7 +39,9 @@ def test_cuda_is_compiled_for_the_architectures_that_its_manifest_names(tmp_path
     report = on_cpu(bundle("copy_cuda", manifest=EVERYWHERE), tmp_path)
     assert report.failure is None
     assert report.built_only
-    assert [(one.architecture, one.shared_bytes, one.spill_store_bytes, one.stack_bytes) for one in report.statics] == [
+    assert [
+        (one.architecture, one.static_shared_bytes, one.spill_store_bytes, one.stack_bytes) for one in report.statics
+    ] == [
         ("sm_89", 512, 0, 0),
         ("sm_103a", 512, 0, 0),
     ]
@@ -68,6 +72,59 @@ def test_a_card_of_another_architecture_than_those_named_is_refused(tmp_path):
     report = evaluate(wanted, bundles(head), settings=run, on_progress=lambda _: None, cancelled=lambda: False)
     assert report.failure.reason is Reason.ARCHITECTURE_UNSUPPORTED
     assert report.failure.message == "h200 is sm_90a; v1's architectures are sm_103a, sm_89"
+
+
+def test_the_base_is_built_beside_the_head_by_the_same_toolchain(tmp_path):
+    base = bundle("copy_cuda", manifest='architectures = ["sm_89"]\n')
+    wider = base["kernel.cu"].decode().replace("tile[256]", "tile[512]")
+    head = bundle("copy_cuda", manifest=EVERYWHERE, kernel_cu=wider)
+    report = on_cpu(head, tmp_path, base)
+    assert report.failure is None
+    assert [(one.architecture, one.static_shared_bytes) for one in report.statics] == [
+        ("sm_89", 1024),
+        ("sm_103a", 1024),
+    ]
+    assert [(one.architecture, one.static_shared_bytes) for one in report.base_statics] == [("sm_89", 512)]
+    # Functions of one source go by one name, whatever folder it is compiled in.
+    assert {one.function for one in report.base_statics} == {one.function for one in report.statics}
+    assert Stage.INSPECT not in why(report)
+
+
+def test_another_toolchain_builds_the_base_again(tmp_path):
+    head, base = (bundle("copy_cuda", manifest=f'architectures = ["sm_89"]\nflags = ["-DN={n}"]\n') for n in (1, 2))
+    real = find_nvcc(None)
+    newer = real.version.rsplit(".", 1)[0] + ".999"
+    nvcc = tmp_path / "nvcc"
+    nvcc.write_text(f'#!/bin/sh\n[ "$*" = --version ] && echo "release, V{newer}" || exec {real.path} "$@"\n')
+    nvcc.chmod(0o755)
+
+    def builds() -> int:
+        return len(list((tmp_path / "cache/build").iterdir()))
+
+    on_cpu(base, tmp_path)
+    assert builds() == 1
+    same = on_cpu(head, tmp_path, base)
+    assert builds() == 2  # the base was there
+    other = on_cpu(head, tmp_path, base, nvcc=str(nvcc))
+    assert builds() == 4
+    assert [one.environment.toolchain["nvcc"] for one in (same, other)] == [real.version, newer]
+    assert same.base_statics == other.base_statics != ()
+
+
+def test_a_base_that_does_not_build_is_left_out_and_no_fault_of_the_head(tmp_path):
+    base = bundle("copy_cuda", manifest=EVERYWHERE, kernel_cu="int kernelgate_run(")
+    report = on_cpu(bundle("copy_cuda", manifest=EVERYWHERE), tmp_path, base)
+    assert report.failure is None
+    assert report.statics
+    assert report.base_statics == ()
+    assert "the base's machine code is not compared (compile_error): " in why(report)[Stage.INSPECT]
+
+
+def test_a_revision_against_itself_is_built_once(tmp_path):
+    head = bundle("copy_cuda", manifest=EVERYWHERE)
+    report = on_cpu(head, tmp_path, head)
+    assert report.failure is None
+    assert report.base_statics == report.statics != ()
 
 
 def test_more_than_one_of_the_architectures_has_is_refused_with_function_need_and_limit(tmp_path):

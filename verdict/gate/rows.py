@@ -9,9 +9,10 @@ from contract.api import EvaluationOut
 from contract.gate import Acceptance, GateRow, GateSubject, RowStatus
 from contract.outcomes import Outcome, Reason, State, Verdict
 from contract.report import CaseResult
+from contract.statics import by_architecture
 from contract.suite import Suite
 from contract.verdicts import Judgement
-from verdict.gate.statics import applies, excess, static_value
+from verdict.gate.statics import applies, excess, unknown
 from verdict.words import percent, ratio_in_words
 
 FAILED = frozenset({Outcome.INCORRECT, Outcome.BUILD_FAILED, Outcome.UNTRUSTED})
@@ -139,16 +140,19 @@ def _built(evaluation: EvaluationOut, suite: Suite) -> GateRow:
 
 
 def _static_rows(evaluation: EvaluationOut, suite: Suite) -> Iterator[GateRow]:
+    """A row for each limit that is broken, or can't be decided, on each architecture."""
+    heads, bases = by_architecture(evaluation.statics), by_architecture(evaluation.base_statics)
+    label = evaluation.base.label if evaluation.base else None
     for limit in suite.policy.static_limits:
         if not applies(limit, device_class=evaluation.device_class, statics=evaluation.statics):
             continue
-        head = static_value(evaluation.statics, limit.metric)
-        if head is None:
-            yield _missing(evaluation, suite, f"the machine code doesn't say its {limit.metric.replace('_', ' ')}")
-            continue
-        said = excess(limit, head=head, base=static_value(evaluation.base_statics, limit.metric))
-        if said is not None:
-            yield _row(evaluation, RowStatus.BAD, said)
+        for architecture, head in (heads or {"": []}).items():
+            base = bases.get(architecture, [])
+            where = f" on {architecture}" if len(heads) > 1 else ""
+            if (said := excess(limit, head, base)) is not None:
+                yield _row(evaluation, RowStatus.BAD, said + where)
+            elif (said := unknown(limit, head, base, base_label=label)) is not None:
+                yield _missing(evaluation, suite, said + where)
 
 
 def _missing(evaluation: EvaluationOut, suite: Suite, said: str, **facts: Any) -> GateRow:

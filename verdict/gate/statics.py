@@ -1,41 +1,24 @@
-"""Limits on what the machine code says of itself."""
+"""Limits on what the machine code says of itself, architecture by architecture."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from contract.devices import DeviceClass
-from contract.statics import FunctionStatics
-from contract.suite import StaticLimit, StaticMetric
+from contract.statics import FunctionStatics, StaticMetric, static_value
+from contract.suite import StaticLimit
 from verdict.words import percent
 
-# These are of each function by itself; the others add up.
-_LARGEST: frozenset[StaticMetric] = frozenset({"registers", "stack_bytes", "shared_bytes"})
-_NAMES: dict[StaticMetric, tuple[str, str]] = {
-    "registers": ("registers", ""),
-    "spill_bytes": ("spills", " bytes"),
-    "spill_store_bytes": ("spill stores", " bytes"),
-    "spill_load_bytes": ("spill loads", " bytes"),
-    "stack_bytes": ("stack", " bytes"),
-    "shared_bytes": ("shared memory", " bytes"),
-    "code_bytes": ("code", " bytes"),
+_BYTES = {
+    "spill_bytes": "spills",
+    "spill_store_bytes": "spill stores",
+    "spill_load_bytes": "spill loads",
+    "stack_bytes": "stack",
+    "shared_bytes": "shared memory",
+    "static_shared_bytes": "static shared memory",
+    "dynamic_shared_bytes": "dynamic shared memory",
+    "code_bytes": "code",
 }
-
-
-def static_value(statics: Sequence[FunctionStatics], metric: StaticMetric) -> int | None:
-    """Over all functions: the largest, or the sum; None where no function says it."""
-    values = [value for each in statics if (value := _of(each, metric)) is not None]
-    if not values:
-        return None
-    return max(values) if metric in _LARGEST else sum(values)
-
-
-def _of(statics: FunctionStatics, metric: StaticMetric) -> int | None:
-    if metric == "spill_bytes":
-        moved = [statics.spill_store_bytes, statics.spill_load_bytes]
-        return None if moved == [None, None] else sum(value or 0 for value in moved)
-    value: int | None = getattr(statics, metric)
-    return value
 
 
 def applies(limit: StaticLimit, *, device_class: DeviceClass, statics: Sequence[FunctionStatics]) -> bool:
@@ -43,13 +26,34 @@ def applies(limit: StaticLimit, *, device_class: DeviceClass, statics: Sequence[
     return device_class in limit.device_classes if limit.device_classes else bool(statics)
 
 
-def excess(limit: StaticLimit, *, head: int, base: int | None) -> str | None:
-    """What is over the limit, in words; None where nothing is. Without a base there is no growth."""
-    name, unit = _NAMES[limit.metric]
-    if limit.at_most is not None and head > limit.at_most:
-        return f"{name}: {head}{unit}, at most {limit.at_most} allowed"
-    if limit.growth is not None and base is not None and head > base * (1.0 + limit.growth):
-        grown = f"{percent(head / base - 1.0)} more than" if base else "up from"
-        allowed = percent(limit.growth) if limit.growth else "no growth"
-        return f"{name}: {head}{unit}, {grown} the base's {base} ({allowed} allowed)"
+def unknown(
+    limit: StaticLimit, head: Sequence[FunctionStatics], base: Sequence[FunctionStatics], *, base_label: str | None
+) -> str | None:
+    """What the limit asks for and nobody said; None where it can be decided. Without a base there is no growth."""
+    name, _ = words_of(limit.metric)
+    if static_value(head, limit.metric) is None:
+        return f"the machine code doesn't say its {name}"
+    if limit.growth is not None and base_label is not None and static_value(base, limit.metric) is None:
+        return f"{base_label}'s {name} by the same toolchain isn't known, so growth can't be told"
     return None
+
+
+def excess(limit: StaticLimit, head: Sequence[FunctionStatics], base: Sequence[FunctionStatics]) -> str | None:
+    """What is over the limit, in words; None where nothing is, or nothing is known."""
+    name, unit = words_of(limit.metric)
+    now, before = static_value(head, limit.metric), static_value(base, limit.metric)
+    if now is None:
+        return None
+    if limit.at_most is not None and now > limit.at_most:
+        return f"{name}: {now}{unit}, at most {limit.at_most} allowed"
+    if limit.growth is not None and before is not None and now > before * (1.0 + limit.growth):
+        grown = f"{percent(now / before - 1.0)} more than" if before else "up from"
+        allowed = percent(limit.growth) if limit.growth else "no growth"
+        return f"{name}: {now}{unit}, {grown} the base's {before} ({allowed} allowed)"
+    return None
+
+
+def words_of(metric: StaticMetric) -> tuple[str, str]:
+    """Its name, and its unit after a number."""
+    name = _BYTES.get(metric)
+    return (name, " bytes") if name else (metric.replace("_", " "), "")

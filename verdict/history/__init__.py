@@ -5,6 +5,6 @@ costs the same however long the history is; `changes_of` runs one over a whole s
 """
 
 from verdict.history.points import Outlier, Point, SegmentStart, Step
-from verdict.history.tracker import Pending, Tracker, changes_of
+from verdict.history.tracker import Pending, Tracker, changed_fields, changes_of
 
-__all__ = ["Outlier", "Pending", "Point", "SegmentStart", "Step", "Tracker", "changes_of"]
+__all__ = ["Outlier", "Pending", "Point", "SegmentStart", "Step", "Tracker", "changed_fields", "changes_of"]

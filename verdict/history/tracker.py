@@ -82,7 +82,7 @@ class Tracker:
         if stream is None or point.segment != state.segment:
             segment = dict(sorted(point.segment.items()))
             if state.segment is not None:
-                changes.append(SegmentStart(key=point.key, changed=_changed(state.segment, segment)))
+                changes.append(SegmentStart(key=point.key, changed=changed_fields(state.segment, segment)))
             state.segment = segment
             stream = self._enter(segment)
         sample = Sample(
@@ -148,7 +148,8 @@ def changes_of(
     return [change for point in points for change in tracker.add(point)]
 
 
-def _changed(before: Mapping[str, str], now: Mapping[str, str]) -> dict[str, tuple[str, str]]:
+def changed_fields(before: Mapping[str, str], now: Mapping[str, str]) -> dict[str, tuple[str, str]]:
+    """Of two segments: name -> what it was, what it is; nothing is said as ""."""
     names = sorted({*before, *now})
     return {
         name: (before.get(name, ""), now.get(name, "")) for name in names if before.get(name, "") != now.get(name, "")

@@ -1,4 +1,4 @@
-"""Registers, spills, stack, shared memory and code size of each function, read from a cubin.
+"""Registers, spills, stack, static shared memory, code size and instructions of each function, read from a cubin.
 
 The layout of `.nv.info` (attributes as format, number, size, value) is what `cuobjdump -elf` prints. Spills are the
 bytes that the local loads and stores move: the sum over all STL and LDL equals ptxas's own "spill stores" and "spill
@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 from contract.statics import FunctionStatics
 from worker.inspect.elf import Elf, ElfError, Symbol
+from worker.inspect.sass import summarise
 
 EM_CUDA = 190
 MAX_FUNCTIONS = 512
@@ -21,11 +22,6 @@ _REGISTERS = 0x2F  # EIATTR_REGCOUNT: (symbol, count)
 _FRAME_BYTES = 0x11  # EIATTR_FRAME_SIZE: (symbol, bytes)
 _RESERVED_SHARED_BYTES = 1024  # the system's own in each block, CUDA programming guide, "shared memory" from 9.0 on
 _SIZED = 4  # EIFMT_SVAL: the only format that carries bytes behind its header
-
-# SASS since Volta: 128 bits an instruction, opcode in the low 12 bits, width of a memory access in bits 73 to 75.
-_INSTRUCTION = struct.Struct("<QQ")
-_STORE_LOCAL, _LOAD_LOCAL = 0x387, 0x983
-_ACCESS_BYTES = (1, 1, 2, 2, 4, 8, 16, 0)
 
 
 def statics_of_cubin(data: bytes, *, architecture: str) -> tuple[FunctionStatics, ...]:
@@ -39,17 +35,18 @@ def statics_of_cubin(data: bytes, *, architecture: str) -> tuple[FunctionStatics
     found: list[FunctionStatics] = []
     for index, symbol in enumerate(symbols):
         if symbol.is_defined_function and index in registers and len(found) < MAX_FUNCTIONS:
-            stores, loads = _local_traffic(elf, symbol)
+            code = summarise(_code(elf, symbol), architecture=architecture)
             found.append(
                 FunctionStatics(
                     function=symbol.name[:MAX_NAME],
                     architecture=architecture,
                     registers=registers[index],
-                    spill_store_bytes=stores,
-                    spill_load_bytes=loads,
+                    spill_store_bytes=code.local_store_bytes,
+                    spill_load_bytes=code.local_load_bytes,
                     stack_bytes=frames.get(index),
-                    shared_bytes=_shared_bytes(elf, symbol, reserved=reserved),
+                    static_shared_bytes=_static_shared_bytes(elf, symbol, reserved=reserved),
                     code_bytes=symbol.size,
+                    instructions=code.counts,
                 )
             )
     return tuple(found)
@@ -80,21 +77,13 @@ def _walk(info: bytes) -> Iterator[tuple[int, bytes]]:
             at += size
 
 
-def _shared_bytes(elf: Elf, function: Symbol, *, reserved: int) -> int:
-    """Static shared memory; the section counts what the system reserves in each block from sm_90 on."""
+def _static_shared_bytes(elf: Elf, function: Symbol, *, reserved: int) -> int:
+    """The section counts what the system reserves in each block from sm_90 on."""
     section = elf.section(f".nv.shared.{function.name}")
     return max(0, section.size - reserved) if section else 0
 
 
-def _local_traffic(elf: Elf, function: Symbol) -> tuple[int, int]:
+def _code(elf: Elf, function: Symbol) -> bytes:
     if function.section >= len(elf.sections):
         raise ElfError("a function lies in no section")
-    code = elf.content(elf.sections[function.section])[function.value : function.value + function.size]
-    stores = loads = 0
-    for low, high in _INSTRUCTION.iter_unpack(code[: len(code) - len(code) % _INSTRUCTION.size]):
-        opcode = low & 0xFFF
-        if opcode == _STORE_LOCAL:
-            stores += _ACCESS_BYTES[(high >> 9) & 7]
-        elif opcode == _LOAD_LOCAL:
-            loads += _ACCESS_BYTES[(high >> 9) & 7]
-    return stores, loads
+    return elf.content(elf.sections[function.section])[function.value : function.value + function.size]

@@ -30,7 +30,7 @@ def statics_of_log(text: str) -> tuple[FunctionStatics, ...]:
             found[current] = found[current].model_copy(update=update)
         if used := _USED.search(line):
             shared = _SHARED.search(line)
-            update = {"registers": int(used[1]), "shared_bytes": int(shared[1]) if shared else 0}
+            update = {"registers": int(used[1]), "static_shared_bytes": int(shared[1]) if shared else 0}
             found[current] = found[current].model_copy(update=update)
             current = None
     return tuple(found.values())

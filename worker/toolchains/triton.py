@@ -105,7 +105,7 @@ def _inspected(request: Request, built: Built, result: CompileResult, *, log: st
         cubins[digest] = f"{digest}.cubin"
         (request.out / cubins[digest]).write_bytes((request.out / function.cubin).read_bytes())
         for entry in found:
-            whole = entry.model_copy(update={"shared_bytes": (entry.shared_bytes or 0) + function.shared_bytes})
+            whole = entry.model_copy(update={"dynamic_shared_bytes": function.shared_bytes})
             if (problem := excess(whole, threads=function.threads)) is not None:
                 raise BuildFailed(Reason.ARCHITECTURE_UNSUPPORTED, problem)
             statics.append(whole)

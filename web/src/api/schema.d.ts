@@ -365,7 +365,8 @@ export interface paths {
         /**
          * List Changes
          * @description Steps, outliers and new segments of one series of the mainline. Followed are the ratio to the baseline
-         *     (`throughput_over_baseline`) and the absolute value (`time`, else `throughput`).
+         *     (`throughput_over_baseline`) and the absolute value (`time`, else `throughput`); what the machine code says (the
+         *     empty case) begins a new segment where another toolchain built it.
          */
         get: operations["list_changes_api_v1_projects__project__kernels__kernel__changes_get"];
         put?: never;
@@ -985,6 +986,11 @@ export interface components {
              */
             pairs: components["schemas"]["Pair"][];
             /**
+             * Power Capped
+             * @default false
+             */
+            power_capped: boolean;
+            /**
              * Same Artifact
              * @default false
              */
@@ -1091,9 +1097,18 @@ export interface components {
             /** Project */
             project: string;
         };
-        /** CompareOut */
+        /**
+         * CompareOut
+         * @description `statics` are the head's; with `base_statics` only where one toolchain built both, else `statics_apart` says why
+         *     not.
+         */
         CompareOut: {
             base: components["schemas"]["BaseRef"];
+            /**
+             * Base Statics
+             * @default []
+             */
+            base_statics: components["schemas"]["FunctionStatics"][];
             /** Cases */
             cases: components["schemas"]["CaseComparison"][];
             device_class: components["schemas"]["DeviceClass"];
@@ -1104,6 +1119,13 @@ export interface components {
             kernel: string;
             /** Project */
             project: string;
+            /**
+             * Statics
+             * @default []
+             */
+            statics: components["schemas"]["FunctionStatics"][];
+            /** Statics Apart */
+            statics_apart?: string | null;
         };
         /**
          * Curve
@@ -1287,24 +1309,31 @@ export interface components {
             reason: components["schemas"]["Reason"];
             stage: components["schemas"]["Stage"];
         };
-        /** FunctionStatics */
+        /**
+         * FunctionStatics
+         * @description `dynamic_shared_bytes` is of the largest launch, None where none is known; `instructions` None where nobody can
+         *     read them (a CPU's, or an architecture's that is not known).
+         */
         FunctionStatics: {
             /** Architecture */
             architecture: string;
             /** Code Bytes */
             code_bytes?: number | null;
+            /** Dynamic Shared Bytes */
+            dynamic_shared_bytes?: number | null;
             /** Function */
             function: string;
+            instructions?: components["schemas"]["InstructionCounts"] | null;
             /** Registers */
             registers?: number | null;
-            /** Shared Bytes */
-            shared_bytes?: number | null;
             /** Spill Load Bytes */
             spill_load_bytes?: number | null;
             /** Spill Store Bytes */
             spill_store_bytes?: number | null;
             /** Stack Bytes */
             stack_bytes?: number | null;
+            /** Static Shared Bytes */
+            static_shared_bytes?: number | null;
         };
         /**
          * GateAnswer
@@ -1432,6 +1461,61 @@ export interface components {
             metrics: number;
             /** Revisions */
             revisions: number;
+        };
+        /**
+         * InstructionCounts
+         * @description How many instructions of each class stand in the code: not how often they run.
+         *
+         *     Tensor-core products by generation are `mma` (of a warp: HMMA, IMMA and the like), `wgmma` (of a warpgroup: HGMMA)
+         *     and `tcgen05_mma` (of tensor memory: UTCHMMA). `async_copy` is LDGSTS, `bulk_copy` the bulk and tensor copies of
+         *     TMA, `special_function` MUFU; `barrier` counts barriers of a block, of a cluster and in shared memory.
+         */
+        InstructionCounts: {
+            /**
+             * Async Copy
+             * @default 0
+             */
+            async_copy: number;
+            /**
+             * Barrier
+             * @default 0
+             */
+            barrier: number;
+            /**
+             * Bulk Copy
+             * @default 0
+             */
+            bulk_copy: number;
+            /**
+             * Local Load
+             * @default 0
+             */
+            local_load: number;
+            /**
+             * Local Store
+             * @default 0
+             */
+            local_store: number;
+            /**
+             * Mma
+             * @default 0
+             */
+            mma: number;
+            /**
+             * Special Function
+             * @default 0
+             */
+            special_function: number;
+            /**
+             * Tcgen05 Mma
+             * @default 0
+             */
+            tcgen05_mma: number;
+            /**
+             * Wgmma
+             * @default 0
+             */
+            wgmma: number;
         };
         /**
          * Job
@@ -2483,8 +2567,8 @@ export interface components {
         State: "queued" | "leased" | "finished" | "cancelled";
         /**
          * StaticLimit
-         * @description A limit on what the machine code says of itself. `registers`, `stack_bytes` and `shared_bytes` are the largest
-         *     function's, the others are summed over the functions; `growth` is relative to the base's.
+         * @description A limit on what the machine code for an architecture says of itself (`static_value`); `growth` is over the
+         *     base's.
          */
         StaticLimit: {
             /** At Most */
@@ -2500,7 +2584,7 @@ export interface components {
              * Metric
              * @enum {string}
              */
-            metric: "registers" | "spill_bytes" | "spill_store_bytes" | "spill_load_bytes" | "stack_bytes" | "shared_bytes" | "code_bytes";
+            metric: "registers" | "spill_bytes" | "spill_store_bytes" | "spill_load_bytes" | "stack_bytes" | "shared_bytes" | "static_shared_bytes" | "dynamic_shared_bytes" | "code_bytes" | "mma_instructions" | "wgmma_instructions" | "tcgen05_mma_instructions" | "async_copy_instructions" | "bulk_copy_instructions" | "special_function_instructions" | "barrier_instructions" | "local_load_instructions" | "local_store_instructions";
         };
         /** Suite */
         Suite: {
