@@ -1,5 +1,6 @@
 """sgemm_cpu's revisions are right on shapes that fit no tile, and the two bad ones are bad."""
 
+import math
 import time
 from concurrent.futures import ThreadPoolExecutor
 from ctypes import CDLL
@@ -66,12 +67,16 @@ def test_the_wrong_revision_is_right_on_every_timed_case_and_wrong_on_a_verify_c
 
 
 def test_the_slow_revision_is_slow(libraries: dict[str, CDLL]):
-    def fastest(name: str) -> float:
-        call, best = Gemm(libraries[name], 128, 128, 128), float("inf")
-        for _ in range(100):
+    """The least times of calls in turn; other work on the machine asks for more turns and can't turn the ratio."""
+    calls = [Gemm(libraries[name], 128, 128, 128) for name in ("demo_slow_stride", "v3_packed_threads")]
+    slow, fast = math.inf, math.inf
+    for turn in range(5000):
+        times = []
+        for call in calls:
             start = time.perf_counter()
             call.run()
-            best = min(best, time.perf_counter() - start)
-        return best
-
-    assert fastest("demo_slow_stride") > 1.2 * fastest("v3_packed_threads")
+            times.append(time.perf_counter() - start)
+        slow, fast = min(slow, times[0]), min(fast, times[1])
+        if turn >= 100 and slow > 1.2 * fast:
+            break
+    assert slow > 1.2 * fast
