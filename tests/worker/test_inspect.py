@@ -1,5 +1,6 @@
 import contextlib
 import random
+import struct
 import subprocess
 from pathlib import Path
 
@@ -55,6 +56,18 @@ def test_a_damaged_cubin_is_an_error_or_a_result_and_never_anything_else(compile
                 damaged[draw.randrange(len(damaged))] = draw.randrange(256)
         with contextlib.suppress(ElfError):
             statics_of_cubin(bytes(damaged), architecture=arch)
+
+
+def test_functions_that_all_claim_the_same_code_are_not_read_one_after_the_other(compiled):
+    arch, cubin, _ = compiled
+    elf = Elf(cubin)
+    table = next(section for section in elf.sections if section.type == 2)
+    whole = bytearray(cubin)
+    for place, symbol in enumerate(elf.symbols(".symtab")):
+        if symbol.is_defined_function:
+            struct.pack_into("<Q", whole, table.offset + 24 * place + 16, len(cubin) - 1000)
+    with pytest.raises(ElfError, match="larger than the file"):
+        statics_of_cubin(bytes(whole), architecture=arch)
 
 
 @pytest.mark.parametrize("data", [b"", b"\x7fELF", b"\x7fELF\x02\x01" + bytes(100), b"MZ" * 100])

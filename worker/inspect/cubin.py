@@ -33,8 +33,12 @@ def statics_of_cubin(data: bytes, *, architecture: str) -> tuple[FunctionStatics
     registers, frames = _attributes(elf)
     reserved = _RESERVED_SHARED_BYTES if elf.section(".nv.shared.reserved.0") else 0
     found: list[FunctionStatics] = []
+    unread = len(data)
     for index, symbol in enumerate(symbols):
         if symbol.is_defined_function and index in registers and len(found) < MAX_FUNCTIONS:
+            unread -= symbol.size
+            if unread < 0:
+                raise ElfError("its functions are larger than the file")
             code = summarise(_code(elf, symbol), architecture=architecture)
             found.append(
                 FunctionStatics(
