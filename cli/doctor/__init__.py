@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from cli.doctor import card, compilers, confinement, host
+from cli.doctor import card, compilers, confinement, host, tools
 from cli.doctor.findings import MEANING, Finding, Purpose
 from contract.base import Model
 
@@ -52,6 +52,7 @@ def _findings() -> Iterator[Finding]:
     yield from card.card()
     yield host.sandbox()
     yield from confinement.confinement()
+    yield from tools.tools()
     yield host.cgroup()
     yield host.postgresql()
     yield host.node()

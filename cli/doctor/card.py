@@ -9,15 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from cli.doctor.compilers import compile_probe, nvcc_path
-from cli.doctor.findings import Finding, Purpose, ask
+from cli.doctor.findings import Answer, Finding, Purpose, ask
 from contract.devices import device_class_of
 
 _NEEDED = (Purpose.GPU,)
 
 
 def card() -> tuple[Finding, ...]:
-    answer = ask((sys.executable, "-m", "cli.doctor.probes.nvml"))
-    seen: dict[str, Any] = json.loads(answer.stdout) if answer.returncode == 0 else {"gpus": []}
+    answer, seen = _seen()
     if not seen["gpus"]:
         why = answer.complaint if answer.returncode != 0 else "NVML knows no GPU"
         return (
@@ -26,6 +25,16 @@ def card() -> tuple[Finding, ...]:
         )
     gpu = seen["gpus"][0]
     return (_device(gpu, driver=seen["driver"], count=len(seen["gpus"])), _clocks(gpu), _kernel(gpu))
+
+
+def first_gpu() -> dict[str, Any] | None:
+    """What NVML says of it; None where it knows none."""
+    return next(iter(_seen()[1]["gpus"]), None)
+
+
+def _seen() -> tuple[Answer, dict[str, Any]]:
+    answer = ask((sys.executable, "-m", "cli.doctor.probes.nvml"))
+    return answer, json.loads(answer.stdout) if answer.returncode == 0 else {"gpus": []}
 
 
 def _device(gpu: dict[str, Any], *, driver: str, count: int) -> Finding:

@@ -19,6 +19,8 @@ class Purpose(StrEnum):
     COMPILE = "compile"
     GPU = "gpu"
     ISOLATE = "isolate"
+    SANITIZE = "sanitize"
+    PROFILE = "profile"
     TESTS = "tests"
     WEB = "web"
 
@@ -29,6 +31,8 @@ MEANING: dict[Purpose, str] = {
     Purpose.COMPILE: "compile for GPUs",
     Purpose.GPU: "measure on the GPU",
     Purpose.ISOLATE: "isolate what it runs",
+    Purpose.SANITIZE: "look for memory errors of kernels",
+    Purpose.PROFILE: "read the GPU's counters",
     Purpose.TESTS: "run every test",
     Purpose.WEB: "build the web view",
 }

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from cli.doctor import card, diagnose, doctor, host
-from cli.doctor.findings import Answer, Purpose, ask
+from cli.doctor import card, diagnose, doctor, host, tools
+from cli.doctor.findings import Answer, Finding, Purpose, ask
+from worker.settings import WorkerSettings
 
 
 def test_this_machine_can_measure_on_its_cpu_and_compile_for_gpus(capsys):
@@ -121,3 +122,68 @@ def test_a_wedged_driver_is_reported_and_nothing_waits_for_it(monkeypatch):
     _nvml_says(monkeypatch, wedged, kernel=wedged)
     assert [finding.state for finding in card.card()] == ["missing", "missing"]
     assert "no answer" in card.card()[0].detail
+
+
+def _tool(folder: Path, log: str) -> str:
+    """Stands in for one of NVIDIA's: it writes this log and runs nothing."""
+    (folder / "log").write_text(log)
+    program = folder / "tool"
+    copy = 'while [ "$1" != --log-file ]; do shift; done; cp "$(dirname "$0")/log" "$2"'
+    program.write_text(f'#!/bin/sh\n[ "$1" = --version ] && echo "Version 2025.3.1.0" && exit\n{copy}\n')
+    program.chmod(0o755)
+    return str(program)
+
+
+def _tried(tmp_path: Path, monkeypatch, *, sanitizer: str = "", ncu: str = "") -> list[Finding]:
+    seen = Answer(returncode=0, stdout=json.dumps({"driver": "580.95", "gpus": [GPU]}))
+    monkeypatch.setattr(card, "ask", lambda *_, **__: seen)
+    monkeypatch.setattr(tools, "nvcc_path", lambda: Path("nvcc"))
+    monkeypatch.setattr(tools, "compile_probe", lambda *_, **__: Answer(returncode=0))
+    named = {}
+    for setting, log in (("compute_sanitizer", sanitizer), ("ncu", ncu)):
+        folder = tmp_path / setting
+        folder.mkdir()
+        named[setting] = _tool(folder, log) if log else "/nowhere/tool"
+    return list(tools.tools(WorkerSettings(**named)))
+
+
+CLEAN = "========= COMPUTE-SANITIZER\n========= ERROR SUMMARY: 0 errors\n"
+REFUSED = "==ERROR== ERR_NVGPUCTRPERM - The user does not have permission to access NVIDIA GPU Performance Counters\n"
+COUNTED = (
+    '"ID","Kernel Name","gpu__time_duration.sum","sm__warps_active.avg.pct_of_peak_sustained_active"\n'
+    '"","","ns","%"\n"0","probe","1,024","12.5"\n'
+)
+
+
+def test_tools_that_see_a_kernel_run_are_of_use(tmp_path, monkeypatch):
+    sanitizer, counters = _tried(tmp_path, monkeypatch, sanitizer=CLEAN, ncu=COUNTED)
+    assert (sanitizer.state, sanitizer.needed_for) == ("ok", (Purpose.SANITIZE,))
+    assert (counters.state, counters.needed_for) == ("ok", (Purpose.PROFILE,))
+    assert "2025.3.1.0" in counters.detail
+
+
+@pytest.mark.parametrize(
+    ("logs", "place", "words"),
+    [
+        ({"ncu": REFUSED}, 1, "does not permit its counters to be read (ERR_NVGPUCTRPERM)"),
+        ({"ncu": "==PROF== Connected\n"}, 1, "0 of 1 launches"),
+        (
+            {"sanitizer": "========= Error: Device not supported.\n========= ERROR SUMMARY: 1 error\n"},
+            0,
+            "not supported",
+        ),
+        ({"sanitizer": "========= COMPUTE-SANITIZER\n"}, 0, "did not get to its end"),
+        ({}, 0, "this node has no /nowhere/tool"),
+    ],
+)
+def test_a_tool_that_may_not_look_is_missing_and_why_is_said(tmp_path, monkeypatch, logs, place, words):
+    finding = _tried(tmp_path, monkeypatch, **logs)[place]
+    assert finding.state == "missing"
+    assert words in finding.detail
+    assert finding.advice
+
+
+def test_without_a_gpu_a_tool_can_not_be_tried(tmp_path, monkeypatch):
+    monkeypatch.setattr(card, "ask", lambda *_, **__: Answer(returncode=1, stderr="no driver"))
+    (finding, _) = tools.tools(WorkerSettings(compute_sanitizer=_tool(tmp_path, CLEAN)))
+    assert (finding.state, "there is no GPU" in finding.detail) == ("missing", True)
