@@ -10,6 +10,7 @@ from contract.base import Model
 from contract.devices import DeviceClass
 from contract.names import Digest, KernelName, Label, NodeName, ProjectSlug
 from contract.outcomes import Stage
+from contract.spreads import Spread
 from contract.suite import Suite
 
 # A change of what is measured, or how, starts a new segment of every history.
@@ -53,6 +54,7 @@ class NodeInfo(Model):
     problem: str | None = None
     sandbox: bool = False
     build_only_classes: tuple[DeviceClass, ...] = ()
+    spreads: tuple[Spread, ...] = Field(default=(), max_length=400, description="what it has learnt while idle")
 
 
 class Claim(Model):

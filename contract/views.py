@@ -12,6 +12,7 @@ from contract.base import Model
 from contract.devices import DeviceClass
 from contract.names import CommitId, KernelName, Label, MetricName, ProjectSlug
 from contract.outcomes import Outcome, Verdict
+from contract.spreads import Spread
 
 
 class Standing(Model):
@@ -98,6 +99,7 @@ class NodeDetail(NodeOut):
     spread: float | None
     spread_floor: float | None
     outages: tuple[Outage, ...] = Field(description="the newest first")
+    learnt: tuple[Spread, ...] = Field(description="what shipped kernels are apart here, measured while it was idle")
 
 
 class Queue(Model):

@@ -308,6 +308,7 @@ class Node(SQLModel, table=True):
     problem: str | None = Field(default=None, sa_type=Text)
     sandbox: bool = False
     build_only_classes: list[str] = Field(default_factory=list, sa_type=JSON)
+    spreads: list[Json] = Field(default_factory=list, sa_type=JSON)
     last_seen_at: datetime = time_field()
     outage_id: str | None = Field(default=None, max_length=40)  # no foreign key: the two tables would form a cycle
 

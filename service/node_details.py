@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from sqlmodel import Session, col, select
 
 from contract.api import NodeOut
+from contract.spreads import Spread
 from contract.views import NodeDetail, Work
 from contract.views import Outage as OutageOut
 from service.auth import Principal
@@ -27,25 +28,24 @@ _EVALUATIONS = 5
 def node_details(session: Session, *, principal: Principal, settings: Settings) -> list[NodeDetail]:
     nodes = list_nodes(session, settings=settings)
     work = _work(session, principal, [node.evaluation for node in nodes if node.evaluation])
-    sandboxed = dict(session.exec(select(Node.name, Node.sandbox)).all())
-    return [
-        _detail(session, node, sandbox=sandboxed[node.name], work=work.get(node.evaluation or "")) for node in nodes
-    ]
+    rows = {row.name: row for row in session.exec(select(Node)).all()}
+    return [_detail(session, node, row=rows[node.name], work=work.get(node.evaluation or "")) for node in nodes]
 
 
-def _detail(session: Session, node: NodeOut, *, sandbox: bool, work: Work | None) -> NodeDetail:
+def _detail(session: Session, node: NodeOut, *, row: Node, work: Work | None) -> NodeDetail:
     newest = _newest(session, node.name)
     environment: dict[str, Any] = (newest[0].environment or {}) if newest else {}
     spreads = _spreads(session, [row.id for row in newest])
     return NodeDetail(
         **dict(node),
-        sandbox=sandbox,
+        sandbox=row.sandbox,
         work=work,
         measured_at=newest[0].finished_at if newest else None,
         clocks=environment.get("clocks", {}),
         spread=statistics.median(spread for spread, _ in spreads) if spreads else None,
         spread_floor=statistics.median(floor for _, floor in spreads) if spreads else None,
         outages=_outages(session, node.name),
+        learnt=tuple(Spread.model_validate(each) for each in row.spreads),
     )
 
 

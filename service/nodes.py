@@ -40,6 +40,7 @@ def see_node(session: Session, *, principal: Principal, info: NodeInfo) -> Node:
     node.problem = one_line(info.problem, 2000) if info.problem else None
     node.sandbox = info.sandbox
     node.build_only_classes = [each.value for each in info.build_only_classes]
+    node.spreads = [each.model_dump(mode="json") for each in info.spreads]
     node.last_seen_at = now()
     keep_outage(session, node, problem=None if node.healthy else node.problem or UNHEALTHY)
     session.add(node)

@@ -4,7 +4,8 @@ else a default.
 Standard deviations of ln(head/base) between pairs of fresh processes of identical code on an H200, record / launch:
 0.16 % for 2 to 3 us, 0.06 % (GEMM) and 0.28 % (copy) around 10 us, 0.10 % at 100 us; long-lived processes at 2.3 ms
 show 0.01 %, to which fresh ones add (docs/measurement.md, 'Timing'). A duration doesn't tell copies from compute, so
-that short calls are given what lies between the two; what the samples themselves show can always widen an interval.
+that short calls are given what lies between the two, and the shortest, whose spread few pairs have shown, more than
+was seen; what the samples themselves show can always widen an interval.
 """
 
 import math
@@ -14,7 +15,12 @@ from contract.spreads import Spread
 
 _US: dict[str, float] = {"ns": 1e-3, "us": 1.0, "µs": 1.0, "ms": 1e3, "s": 1e6}
 # (calls shorter than this many microseconds, floor)
-_BY_DURATION_US: tuple[tuple[float, float], ...] = ((40.0, 0.0020), (500.0, 0.0010), (float("inf"), 0.0005))
+_BY_DURATION_US: tuple[tuple[float, float], ...] = (
+    (5.0, 0.0030),
+    (40.0, 0.0020),
+    (500.0, 0.0010),
+    (float("inf"), 0.0005),
+)
 _WITHOUT_DURATION = 0.0010
 # Below the resolution of every clock in use; keeps identical samples from claiming certainty.
 LEAST = 1e-5

@@ -1,8 +1,8 @@
 """Processes that fall on two levels (22.5 or 25.5 ms, nothing between) must not become a verdict.
 
 If identical code falls on two levels, a pair shows head slow and base fast with probability p(1 - p), a quarter at
-most. So a verdict needs more pairs on its side than that quarter would bring once in ten thousand evaluations. Where
-all pairs agree this takes seven processes a side; where levels show, the binomial tail says how many must agree.
+most. So a verdict needs more pairs on its side than that quarter would bring once in fifty thousand evaluations. Where
+all pairs agree this takes eight processes a side; where levels show, the binomial tail says how many must agree.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ import math
 import numpy as np
 from scipy.special import bdtrc
 
-from verdict.alpha import IDENTICAL_ALPHA
 from verdict.evidence import Evidence
 
 # No two levels this far apart are on record (the field reports' worst are 13 to 36 %): four processes may say it.
 PLAIN_RATIO = 1.5
 _SHARE = 0.25
-FEWEST_PROCESSES = math.ceil(math.log(IDENTICAL_ALPHA) / math.log(_SHARE))
+_ALPHA = 2e-5
+FEWEST_PROCESSES = math.ceil(math.log(_ALPHA) / math.log(_SHARE))
 
 
 def objection(evidence: Evidence, *, limit: float, margin: float) -> str | None:
@@ -36,7 +36,7 @@ def objection(evidence: Evidence, *, limit: float, margin: float) -> str | None:
     beyond = int(np.sum(evidence.values > limit if limit > 0 else evidence.values < limit))
     # Values that share processes are worth fewer: scale the count to distinct ones.
     agreeing = math.floor(beyond * evidence.processes / pairs)
-    if float(bdtrc(agreeing - 1, evidence.processes, _SHARE)) <= IDENTICAL_ALPHA:
+    if float(bdtrc(agreeing - 1, evidence.processes, _SHARE)) <= _ALPHA:
         return None
     return f"the processes fall on separate levels and only {beyond} of {pairs} pairs agree"
 

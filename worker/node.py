@@ -18,6 +18,7 @@ from contract.job import NodeInfo
 from worker.process import Limits, environment, run
 from worker.sandbox import Sandbox
 from worker.settings import WorkerSettings
+from worker.spreads import stored
 
 PROBE_LIMIT_S = 20.0
 
@@ -48,6 +49,7 @@ def describe(settings: WorkerSettings, *, sandbox: Sandbox) -> NodeInfo:
         problem=problem,
         sandbox=sandbox.isolates,
         build_only_classes=settings.build_only_classes,
+        spreads=stored(settings).spreads,
     )
 
 

@@ -63,6 +63,23 @@ def test_the_least_spread_is_what_the_node_itself_learnt_where_it_says_so(api, n
     assert only(api)["spread_floor"] == 0.0007
 
 
+def test_what_a_node_has_learnt_while_idle_is_shown(api, node):
+    learnt = {
+        "kernel": "hgemm",
+        "case": "m=1024,n=1024,k=1024",
+        "time_us": 25.4,
+        "bytes_a_call": 6.3e6,
+        "capped": False,
+        "sd": 0.0006,
+        "pairs": 8,
+        "measured_at": "2026-12-01T10:00:00Z",
+    }
+    node.ok("PUT", "/nodes/node-1", json=node_info(spreads=[learnt]))
+    assert only(api)["learnt"] == [learnt]
+    node.ok("PUT", "/nodes/node-1", json=node_info())
+    assert only(api)["learnt"] == []
+
+
 def test_what_a_node_works_on_is_named_unless_it_is_another_projects(api, node, running):
     api.bring_suite()
     evaluation = api.submit()["evaluations"][0]

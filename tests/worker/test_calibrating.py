@@ -52,7 +52,7 @@ def test_a_kernel_that_ships_is_measured_against_itself_with_all_its_processes(t
     run = node(tmp_path, kernels)
     found = learn(run, over=threading.Event())
     assert (found.kernel, found.case, found.pairs, found.capped) == ("gemm", FIRST, 8, False)
-    assert 0.0 < found.sd < 0.5
+    assert found.sd > 0.0
     assert found.time_us > 0.1
     assert found.bytes_a_call == 3 * 64 * 64 * 4
     kept = spreads.stored(run)

@@ -30,6 +30,7 @@ def upgrade() -> None:
         sa.Column("problem", sa.Text(), nullable=True),
         sa.Column("sandbox", sa.Boolean(), nullable=False),
         sa.Column("build_only_classes", sa.JSON(), nullable=False),
+        sa.Column("spreads", sa.JSON(), nullable=False),
         sa.Column("last_seen_at", sa.DateTime(timezone=True), nullable=False),
         sa.Column("outage_id", sa.String(length=40), nullable=True),
         sa.PrimaryKeyConstraint("name"),
