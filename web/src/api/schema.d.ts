@@ -1700,6 +1700,11 @@ export interface components {
              * Format: date-time
              */
             last_seen_at: string;
+            /**
+             * Learnt
+             * @description what shipped kernels are apart here, measured while it was idle
+             */
+            learnt: components["schemas"]["Spread"][];
             /** Measured At */
             measured_at: string | null;
             /** Name */
@@ -1755,6 +1760,12 @@ export interface components {
              * @default false
              */
             sandbox: boolean;
+            /**
+             * Spreads
+             * @description what it has learnt while idle
+             * @default []
+             */
+            spreads: components["schemas"]["Spread"][];
         };
         /** NodeOut */
         NodeOut: {
@@ -2444,6 +2455,34 @@ export interface components {
             label: string;
             /** Revision */
             revision: string;
+        };
+        /**
+         * Spread
+         * @description One shipped kernel measured against itself. `sd`: of ln(head/base) between pairs of fresh processes.
+         */
+        Spread: {
+            /** Bytes A Call */
+            bytes_a_call: number;
+            /**
+             * Capped
+             * @description whether the card reported a power cap
+             */
+            capped: boolean;
+            /** Case */
+            case: string;
+            /** Kernel */
+            kernel: string;
+            /**
+             * Measured At
+             * Format: date-time
+             */
+            measured_at: string;
+            /** Pairs */
+            pairs: number;
+            /** Sd */
+            sd: number;
+            /** Time Us */
+            time_us: number;
         };
         /**
          * Stage
