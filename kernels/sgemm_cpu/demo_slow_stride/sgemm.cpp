@@ -1,7 +1,7 @@
-// BAD ON PURPOSE, for the demo: v3 without packing B, to save its workspace. Each step of the inner loop then reads its
-// vectors a whole row of B away from the last ones, and copies them with a length that the compiler doesn't know.
+// BAD ON PURPOSE, for the demo: v3 with B's panels packed by columns. Each step of the inner loop then gathers its vectors
+// element by element, a column apart, where v3 reads two vectors in a row.
 //
-// C = A B in fp32, row-major; columns of C shared out to threads, A packed.
+// C = A B in fp32, row-major: operands packed; columns of C by threads.
 #include <sched.h>
 
 #include <algorithm>
@@ -24,7 +24,8 @@ typedef float Vector __attribute__((vector_size(kVectorBytes)));
 constexpr int kVector = kVectorBytes / sizeof(float);
 constexpr int kTileM = 6, kVectorsN = 2, kTileN = kVectorsN * kVector;
 constexpr int64_t kBlockM = 96, kBlockN = 256, kBlockK = 256;
-constexpr int64_t kThreadFloats = kBlockM * kBlockK;
+constexpr int64_t kPanelA = kBlockM * kBlockK, kPanelB = kBlockN * kBlockK;
+constexpr int64_t kThreadFloats = kPanelA + kPanelB;
 constexpr double kFlopsPerThread = 8e6;  // about 0.1 ms: starting a thread takes a fifth of that
 constexpr int kMaxThreads = 64;
 
@@ -71,13 +72,22 @@ void pack_a(float* to, const Matrices& x, int64_t i0, int64_t rows, int64_t p0, 
       for (int r = 0; r < kTileM; ++r) *to++ = i + r < rows ? x.a[(i0 + i + r) * x.k + p0 + p] : 0.0f;
 }
 
-// Adds (or, at the first block of k, stores) one tile of rows x cols; `pitch` is that of B and C.
+// Panels of kTileN columns, one after the other: the panel's stride is `depth`.
+void pack_b(float* to, const Matrices& x, int64_t j0, int64_t cols, int64_t p0, int64_t depth) {
+  for (int64_t j = 0; j < cols; j += kTileN)
+    for (int64_t e = 0; e < kTileN; ++e)
+      for (int64_t p = 0; p < depth; ++p) *to++ = j + e < cols ? x.b[(p0 + p) * x.n + j0 + j + e] : 0.0f;
+}
+
+// Adds (or, at the first block of k, stores) one tile of rows x cols.
 void multiply_tile(const float* a, const float* b, int64_t depth, float* c, int64_t pitch, int64_t rows, int64_t cols,
                    bool first) {
   Vector sum[kTileM][kVectorsN] = {};
-  for (int64_t p = 0; p < depth; ++p, a += kTileM, b += pitch) {
-    Vector row[kVectorsN] = {};
-    std::memcpy(row, b, cols * sizeof(float));
+  for (int64_t p = 0; p < depth; ++p, a += kTileM) {
+    float gathered[kTileN];
+    for (int e = 0; e < kTileN; ++e) gathered[e] = b[e * depth + p];
+    Vector row[kVectorsN];
+    std::memcpy(row, gathered, sizeof(row));
     for (int r = 0; r < kTileM; ++r)
       for (int v = 0; v < kVectorsN; ++v) sum[r][v] += a[r] * row[v];
   }
@@ -89,17 +99,18 @@ void multiply_tile(const float* a, const float* b, int64_t depth, float* c, int6
 
 // Columns [first_col, last_col) of C, by one thread, with `panels` of its own.
 void multiply_columns(const Matrices& x, int64_t first_col, int64_t last_col, float* panels) {
-  float* panel_a = panels;
+  float *panel_a = panels, *panel_b = panels + kPanelA;
   for (int64_t p0 = 0; p0 < x.k; p0 += kBlockK) {
     const int64_t depth = std::min(kBlockK, x.k - p0);
     for (int64_t j0 = first_col; j0 < last_col; j0 += kBlockN) {
       const int64_t cols = std::min(kBlockN, last_col - j0);
+      pack_b(panel_b, x, j0, cols, p0, depth);
       for (int64_t i0 = 0; i0 < x.m; i0 += kBlockM) {
         const int64_t rows = std::min(kBlockM, x.m - i0);
         pack_a(panel_a, x, i0, rows, p0, depth);
         for (int64_t j = 0; j < cols; j += kTileN)
           for (int64_t i = 0; i < rows; i += kTileM)
-            multiply_tile(panel_a + i * depth, x.b + p0 * x.n + j0 + j, depth, x.c + (i0 + i) * x.n + j0 + j, x.n,
+            multiply_tile(panel_a + i * depth, panel_b + j * depth, depth, x.c + (i0 + i) * x.n + j0 + j, x.n,
                           std::min<int64_t>(kTileM, rows - i), std::min<int64_t>(kTileN, cols - j), p0 == 0);
       }
     }
