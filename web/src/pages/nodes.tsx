@@ -78,6 +78,11 @@ function Nodes({ nodes }: { nodes: readonly NodeDetail[] }): ReactNode {
           <td className="num">
             {node.spread != null && percent(node.spread)}
             {node.spread_floor != null && <span className="sub">at least {percent(node.spread_floor)} assumed</span>}
+            {node.learnt.length > 0 && (
+              <span className="sub" title={node.learnt.map(spreadInWords).join("\n")}>
+                {node.learnt.length} measured while idle
+              </span>
+            )}
           </td>
           <td>
             <Moment at={node.last_seen_at} />
@@ -160,4 +165,9 @@ function Outages({ nodes }: { nodes: readonly NodeDetail[] }): ReactNode {
       )}
     </section>
   );
+}
+
+function spreadInWords(spread: NodeDetail["learnt"][number]) {
+  const capped = spread.capped ? ", power capped" : "";
+  return `${spread.kernel} ${spread.case}: ${percent(spread.sd)} apart in ${spread.pairs} pairs${capped}`;
 }
