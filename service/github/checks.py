@@ -9,7 +9,7 @@ from typing import Any
 from contract.gate import RowStatus
 from contract.outcomes import Verdict
 from service.github.annotations import annotations_of
-from service.github.conclusions import Decision, decide
+from service.github.conclusions import Decision, decide, hold_back
 from service.github.markdown import shorten
 from service.github.repository import CHECK_NAME
 from service.github.standing import Scene
@@ -37,7 +37,8 @@ class Check:
 
 
 def check_of(scene: Scene, *, public_url: str) -> Check:
-    decision = decide(scene.standing)
+    others = [(_name(each.gate), decide(each.standing)) for each in scene.beside]
+    decision = hold_back(decide(scene.standing), others)
     summary, text = texts_of(scene, decision, public_url=public_url)
     output: dict[str, Any] = {"title": _title(decision), "summary": summary}
     if text is not None:
@@ -66,6 +67,10 @@ def check_of(scene: Scene, *, public_url: str) -> Check:
 def external_id_of(gate: GithubGate) -> str:
     """Which check run this is: found again by it where the answer that named its number was lost."""
     return f"{gate.id}.{gate.checks}"
+
+
+def _name(gate: GithubGate) -> str:
+    return f"pull request #{gate.number} to {gate.base_ref}" if gate.number else f"the merge queue of {gate.base_ref}"
 
 
 def _title(decision: Decision) -> str:

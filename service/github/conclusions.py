@@ -1,7 +1,7 @@
 """What the gate's answer is called on GitHub. `neutral` and `skipped` satisfy a required check: never used here."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 from contract.gate import GateAnswer, GateConclusion
@@ -46,6 +46,18 @@ def decide(standing: Standing) -> Decision:
     if conclusion in {"queued", "in_progress"}:
         return Decision(status=conclusion, conclusion=None, sentence=sentence)
     return Decision(status="completed", conclusion=conclusion, sentence=sentence)
+
+
+def hold_back(own: Decision, others: Sequence[tuple[str, Decision]]) -> Decision:
+    """A commit has one check of the name, whichever gate wrote it last: it lets a merge through only where all gates
+    over the commit would. `others`: with what they are called."""
+    if own.conclusion != "success":
+        return own
+    held = [(name, other) for name, other in others if other.conclusion != "success"]
+    if not held:
+        return own
+    name, other = min(held, key=lambda each: each[1].conclusion is None)
+    return replace(other, sentence=f"{name}: {other.sentence}")
 
 
 class _Row(NamedTuple):

@@ -76,6 +76,8 @@ def open_gate(session: Session, repository: GithubRepository, commit: Commit) ->
         restart(session, gate)
     elif gate.ended is not None:
         restart(session, gate)
+    gate.current = True
+    session.add(gate)
     if commit.kind == PULL:
         for other in of_pull(session, repository, commit.number):
             if other.id != gate.id:
@@ -119,9 +121,35 @@ def place_on_line(session: Session, gate: GithubGate) -> int | None:
     return session.exec(query).first()
 
 
+def beside(session: Session, gate: GithubGate) -> Sequence[GithubGate]:
+    """The others that are current over the same commit and show a check, oldest first."""
+    query = select(GithubGate).where(
+        GithubGate.repository_id == gate.repository_id,
+        GithubGate.head_sha == gate.head_sha,
+        GithubGate.kind != PUSH,
+        GithubGate.id != gate.id,
+        col(GithubGate.current).is_(True),
+    )
+    return session.exec(query.order_by(col(GithubGate.id))).all()
+
+
+def look_at_those_beside(session: Session, gate: GithubGate) -> None:
+    """Their checks stand for this gate too."""
+    for other in beside(session, gate):
+        if other.state == DUE:
+            continue  # it is sent once it is planned
+        other.version += 1
+        other.publish_at = other.publish_at or now()
+        session.add(other)
+
+
 def end_gate(session: Session, gate: GithubGate, *, why: str, reason: Reason) -> None:
-    """Cancel what it still waits for; what another open gate waits for too goes on."""
+    """Cancel what it still waits for; what another open gate waits for too goes on. A conclusion stays."""
+    gate.current = False
+    session.add(gate)
     if gate.state == DONE:
+        session.flush()
+        look_at_those_beside(session, gate)
         return
     gate.state, gate.ended, gate.finished_at = DONE, why, now()
     touch(gate)

@@ -113,6 +113,10 @@ class Outbox:
             else:
                 self._settle(gate, done=not scene.open and annotations >= len(check.annotations))
             session.add(gate)
+        if check.status == "completed" and check.key != scene.gate.sent:
+            # A transaction of its own: two gates that are sent at once must not wait for each other.
+            with self._database.write() as session:
+                gates.look_at_those_beside(session, scene.gate)
 
     def _look_again(self, scene: Scene, check: Check) -> None:
         with self._database.write() as session:

@@ -1,5 +1,7 @@
 """Where a gate stands, read from the database."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -24,7 +26,8 @@ from verdict.gate import gate as judge
 
 @dataclass(frozen=True, kw_only=True)
 class Scene:
-    """What a check shows. `evaluations`: of the plan's targets, by their place; `previews`: of its previews."""
+    """What a check shows. `evaluations`: of the plan's targets, by their place; `previews`: of its previews. `beside`:
+    the other gates that are open over the same commit, where the one name must stand for all of them."""
 
     gate: GithubGate
     repository: GithubRepository
@@ -34,10 +37,19 @@ class Scene:
     previews: dict[int, list[EvaluationOut]]
     accepted: tuple[str, ...]
     open: bool
+    beside: tuple[Scene, ...] = ()
 
 
 def scene_of(session: Session, gate: GithubGate, *, settings: Settings) -> Scene:
     """`open`: something may still change without anyone's doing."""
+    scene = _scene(session, gate, settings=settings)
+    if not gate.current:
+        return scene
+    beside = tuple(_scene(session, each, settings=settings) for each in gates.beside(session, gate))
+    return replace(scene, beside=beside, open=scene.open or any(each.open for each in beside))
+
+
+def _scene(session: Session, gate: GithubGate, *, settings: Settings) -> Scene:
     repository = session.get_one(GithubRepository, gate.repository_id)
     plan = Plan.model_validate(gate.plan) if gate.plan else None
     linked = queueing.linked(session, gate)
@@ -131,11 +143,18 @@ def _acceptances(yes: GithubAcceptance) -> list[Acceptance]:
 def _starved(session: Session, waiting: Sequence[Evaluation], *, settings: Settings) -> tuple[str, ...]:
     """Classes that something has waited for too long, and of which no healthy node was heard in that time."""
     since = now() - timedelta(seconds=settings.github_node_wait_s)
-    late = {each.device_class for each in waiting if each.state == State.QUEUED and each.created_at < since}
+    late = {
+        (each.device_class, each.build_only)
+        for each in waiting
+        if each.state == State.QUEUED and each.created_at < since
+    }
     if not late:
         return ()
     query = select(Node.device_class, Node.build_only_classes).where(
         col(Node.healthy).is_(True), col(Node.last_seen_at) >= since
     )
-    at_hand = {name for device_class, builds in session.exec(query).all() for name in (device_class, *builds)}
-    return tuple(sorted(late - at_hand))
+    at_hand: set[tuple[str, bool]] = set()
+    for device_class, builds in session.exec(query).all():
+        # What is to be measured needs a card; a node that only compiles for the class is none.
+        at_hand |= {(device_class, False), (device_class, True), *((name, True) for name in builds)}
+    return tuple(sorted({device_class for device_class, _ in late - at_hand}))

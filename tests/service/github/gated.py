@@ -55,9 +55,9 @@ def base_files() -> dict[str, str | bytes | None]:
     }
 
 
-def times(ratio: float | None) -> Judge:
-    """Both cases measured, and where there is a base the head takes `ratio` times as long."""
-    return lambda job: report(*(case_result(case, ratio=ratio if job.base else None) for case in CASES))
+def times(ratio: float | None, *, count: int = 8) -> Judge:
+    """Both cases measured, and where there is a base the head takes `ratio` times as long, in `count` pairs."""
+    return lambda job: report(*(case_result(case, ratio=ratio if job.base else None, count=count) for case in CASES))
 
 
 def sign(body: bytes, secret: str = SECRET) -> str:
