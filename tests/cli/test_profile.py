@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from pathlib import Path
 
 from rich.console import Console
@@ -90,3 +91,10 @@ def test_two_revisions_stand_below_each_other_where_one_was_profiled() -> None:
     one = shown(*profile_comparison(compared({"time": 3.0}, VALUES)))
     assert one[-1].split()[:2] == ["4096^3", "v4"]
     assert profile_comparison(compared({"time": 3.0}, {"time": 2.0})) == []
+
+
+def test_the_web_view_knows_the_same_counters_by_the_same_words() -> None:
+    source = (Path(__file__).parents[2] / "web/src/pages/revision/counters.ts").read_text()
+    assert re.findall(r'^  \["([a-z0-9_]+)", "([^"]+)"\],$', source, re.MULTILINE) == [
+        (name, shown.words) for name, shown in PROFILE.items()
+    ]

@@ -12,6 +12,7 @@ import { isBad, OutcomeText } from "../../ui/verdicts";
 import { CasesSection } from "./cases";
 import { ChecksSection } from "./checks";
 import { Live } from "./live";
+import { ProfileSection } from "./profile";
 import { EnvironmentSection, LogSection, ReproduceSection, StagesSection } from "./run";
 import { SourceSection } from "./source";
 import { StaticsSection } from "./statics";
@@ -125,6 +126,7 @@ function EvaluationView({ evaluation, revision }: { evaluation: Evaluation; revi
       <Sentence evaluation={evaluation} />
       {running && <Live evaluation={evaluation} />}
       {!running && <CasesSection evaluation={evaluation} revision={revision} />}
+      <ProfileSection evaluation={evaluation} />
       <ChecksSection checks={evaluation.checks} />
       <StaticsSection evaluation={evaluation} />
       {evaluation.left_out.length > 0 && (
