@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cli.errors import CliError
-from cli.text import clean
 from contract import bundle
 from contract.bundle import BundleError, Files
 from contract.manifest import Manifest, ManifestError, check_constraints, parse_manifest, parse_suite
 from contract.own_operator import FILE as OWN_OPERATOR
 from contract.repository import belongs_to_revision
 from contract.suite import Suite
+from contract.text import clean
 
 
 @dataclass(frozen=True)

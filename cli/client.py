@@ -12,8 +12,8 @@ import httpx
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from cli.errors import CliError, Exit, ProblemError
-from cli.text import clean, one_line
 from contract.api import Problem
+from contract.text import clean, one_line
 
 _T = TypeVar("_T")
 

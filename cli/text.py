@@ -3,28 +3,8 @@
 from __future__ import annotations
 
 import math
-import re
-import unicodedata
 
-# CSI, OSC (ended by BEL or ST), DCS, PM, APC, and the two-character escapes.
-_ESCAPES = re.compile(
-    r"\x1b\[[0-?]*[ -/]*[@-~]|\x9b[0-?]*[ -/]*[@-~]|\x1b[\]PX^_].*?(?:\x07|\x1b\\|\x9c|$)|\x1b[ -/]*[0-~]?", re.DOTALL
-)
-_KEPT = {"\n", "\t"}
-
-
-def clean(text: str) -> str:
-    """Text from outside without what a terminal obeys: escapes, control characters, direction overrides.
-
-    Whatever a submission wrote (labels, messages, compiler output) may try to repaint the screen of its reader.
-    """
-    stripped = _ESCAPES.sub("", text.replace("\r\n", "\n"))
-    return "".join(char for char in stripped if char in _KEPT or unicodedata.category(char) not in {"Cc", "Cf", "Cs"})
-
-
-def one_line(text: str, *, width: int = 200) -> str:
-    line = " ".join(clean(text).split())
-    return line if len(line) <= width else line[: width - 1] + "…"
+from contract.text import one_line
 
 
 def decimals(value: float, low: float | None, high: float | None) -> int:

@@ -14,8 +14,8 @@ from pydantic import StringConstraints, TypeAdapter, ValidationError
 
 from contract.devices import DeviceClass
 from contract.names import CaseId, KernelName, Label, MetricName
+from contract.text import clean, one_line
 from service.problems import ProblemError
-from service.text import clean, one_line
 
 COLUMNS = ("kernel", "device_class", "label", "base", "case", "metric", "value", "unit", "note")
 # What a published history is judged by, the best first, and which way is better.

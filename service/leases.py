@@ -10,6 +10,7 @@ from sqlmodel import Session, col
 from contract.devices import DeviceClass
 from contract.job import Claim, Heartbeat, HeartbeatReply, Job, NodeInfo, Progress, RevisionRef
 from contract.outcomes import State
+from contract.text import one_line
 from service import find, states
 from service.auth import Principal, hash_secret, matches
 from service.columns import now
@@ -20,7 +21,7 @@ from service.nodes import see_node
 from service.problems import ProblemError
 from service.projects import suite_of
 from service.settings import Settings
-from service.text import clean_json, one_line
+from service.text import clean_json
 
 
 def claim(

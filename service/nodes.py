@@ -8,6 +8,7 @@ from sqlmodel import Session, col, select
 from contract.api import NodeOut
 from contract.job import NodeInfo
 from contract.outcomes import State
+from contract.text import one_line
 from service import find
 from service.auth import Principal
 from service.columns import now
@@ -16,7 +17,6 @@ from service.models import Attempt, Evaluation, Node
 from service.outages import keep_outage
 from service.problems import ProblemError
 from service.settings import Settings
-from service.text import one_line
 
 UNHEALTHY = "unhealthy, without a word why"
 

@@ -4,6 +4,7 @@ from sqlmodel import Session, col, select
 
 from contract.api import ProjectIn, ProjectOut, SuiteOut
 from contract.suite import Suite
+from contract.text import one_line
 from service import find
 from service.auth import Principal
 from service.bases import position_of
@@ -11,7 +12,7 @@ from service.models import Kernel, Project, Revision
 from service.models import Suite as SuiteRow
 from service.problems import ProblemError
 from service.standings import refresh_all_standings
-from service.text import clean_json, one_line
+from service.text import clean_json
 
 
 def create_project(session: Session, *, principal: Principal, wanted: ProjectIn) -> ProjectOut:

@@ -9,6 +9,7 @@ from contract.devices import DeviceClass
 from contract.outcomes import OUTCOME_OF, Outcome, Reason, Stage, State, Verdict
 from contract.report import CaseResult, Check, Failure, Report
 from contract.suite import Suite
+from contract.text import clean, one_line
 from service import find, states
 from service.auth import Principal
 from service.doubts import check_subject, hidden_failure
@@ -31,7 +32,7 @@ from service.regressions.watching import observe
 from service.standings import refresh_standings
 from service.statics import add_static_measurements
 from service.summaries import summarise, summarise_built, summarise_failure
-from service.text import clean, clean_json, one_line
+from service.text import clean_json
 
 
 @dataclass(frozen=True, kw_only=True)

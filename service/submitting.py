@@ -11,6 +11,7 @@ from contract.api import RevisionIn, Scope
 from contract.bundle import BundleError, Files
 from contract.manifest import Manifest, ManifestError, check_constraints
 from contract.suite import Suite
+from contract.text import one_line
 from service import find
 from service.auth import Principal
 from service.bases import named_base, position_of
@@ -20,7 +21,7 @@ from service.models import Bundle, Evaluation, IdempotencyKey, Kernel, Project, 
 from service.problems import ProblemError
 from service.projects import suite_of
 from service.settings import Settings
-from service.text import clean_json, one_line
+from service.text import clean_json
 
 DEFAULT_BRANCHES = frozenset({"main", "master"})
 

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from contract.outcomes import Outcome, Reason, Verdict
+from contract.text import one_line
 from service.models import Comparison
-from service.text import one_line
 from verdict.words import percent, ratio_in_words
 
 _LIMIT = 400

@@ -1,22 +1,9 @@
-"""Text from outside, made fit for databases, terminals and pages."""
+"""What reports bring, made fit for databases and pages."""
 
 import math
-import re
 from typing import Any
 
-# Control characters but tab and newline, line separators, marks that turn the direction of text, surrogates.
-_UNFIT = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
-
-
-def clean(text: str) -> str:
-    """`text` with U+FFFD for what could steer a terminal or that a database refuses."""
-    return _UNFIT.sub("\ufffd", text.replace("\r\n", "\n"))
-
-
-def one_line(text: str, limit: int) -> str:
-    """Cleaned, white space collapsed, at most `limit` characters."""
-    line = " ".join(clean(text).split())
-    return line if len(line) <= limit else line[: limit - 1] + "…"
+from contract.text import clean
 
 
 def clean_json(value: Any) -> Any:

@@ -3,11 +3,11 @@
 from sqlmodel import Session, col, delete, select
 
 from contract.api import Scope, TokenIn, TokenOut
+from contract.text import one_line
 from service import find
 from service.auth import Principal, issue_token
 from service.models import BrowserSession, Project, SignInCode, Token
 from service.problems import ProblemError, not_found
-from service.text import one_line
 
 
 def create_token(session: Session, *, principal: Principal, wanted: TokenIn) -> TokenOut:

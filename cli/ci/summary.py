@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from cli.text import one_line
 from contract.gate import CommitGate, GateRow, RowStatus
+from contract.text import one_line
 
 _SIGNS = {RowStatus.GOOD: "✓", RowStatus.TOLERATED: "!", RowStatus.BAD: "✗", RowStatus.PENDING: "…"}
 # GitHub keeps a megabyte a step.
@@ -41,4 +41,4 @@ def _row(row: GateRow, url: str) -> str:
 
 
 def _escape(text: str) -> str:
-    return re.sub(r"([\\`*_{}\[\]<>#|~!@$])", r"\\\1", one_line(text, width=1000))
+    return re.sub(r"([\\`*_{}\[\]<>#|~!@$])", r"\\\1", one_line(text, limit=1000))

@@ -25,11 +25,12 @@ from cli.local.toolchains import compiles_cuda, compiles_triton
 from cli.show.evaluation import one_liner, title
 from cli.show.outcomes import NOT_MEASURED, outcome_text
 from cli.submission import Wanted, import_csv, push_suite, submit_folder
-from cli.text import many, one_line
+from cli.text import many
 from contract.api import EvaluationIn, EvaluationOut
 from contract.devices import DeviceClass
 from contract.job import Progress
 from contract.names import LOCAL_PROJECT
+from contract.text import one_line
 
 START_LIMIT_S = 90.0
 MARGIN = 0.01
@@ -173,10 +174,10 @@ def _conclude(played: Played, imported: Sequence[str], out: Console) -> None:
     bad: Sequence[Row] = [row for row in played.rows if row.must_fail]
     for row in bad:
         caught = "caught" if row.as_expected and not row.unmeasured else "NOT CAUGHT"
-        out.print(f"{caught}: {row.kernel} {one_line(row.revision)}: {one_line(row.summary, width=400)}")
+        out.print(f"{caught}: {row.kernel} {one_line(row.revision)}: {one_line(row.summary, limit=400)}")
     for row in played.rows:
         if row.unmeasured or not (row.as_expected or row.must_fail):
-            out.print(f"unexpected: {row.kernel} {one_line(row.revision)}: {one_line(row.summary, width=400)}")
+            out.print(f"unexpected: {row.kernel} {one_line(row.revision)}: {one_line(row.summary, limit=400)}")
     out.print("the history: `kernelgate up` (or `make up`) serves it; then, in another terminal:")
     for kernel in dict.fromkeys([*(row.kernel for row in played.rows), *imported]):
         out.print(f"  kernelgate history {kernel}")

@@ -11,13 +11,14 @@ from rich.text import Text
 from cli.show.cases import OF_BASELINE, THROUGHPUT, TIME, metric, plain_table
 from cli.show.outcomes import JUDGED_BAD, NOT_MEASURED, outcome_text, verdict_text
 from cli.show.stages import architectures_of, spilled_bytes, worst_registers
-from cli.text import case_name, number, one_line, ratio_with_interval
+from cli.text import case_name, number, ratio_with_interval
 from contract.api import EvaluationOut
 from contract.base import Model
 from contract.devices import DeviceClass
 from contract.names import KernelName, Label
 from contract.outcomes import Outcome, Verdict
 from contract.report import CaseResult, Metric
+from contract.text import one_line
 
 # From so many columns on a row takes one line; below, the ratio's interval goes under the ratio.
 WIDE, NARROW = 150, 102

@@ -15,12 +15,12 @@ from cli.bundles import Folder
 from cli.errors import CliError
 from cli.local.judged import evaluation_of
 from cli.show.stages import progress_words
-from cli.text import one_line
 from contract.api import EvaluationOut
 from contract.devices import DeviceClass
 from contract.job import PROTOCOL_VERSION, Job, Progress, RevisionRef
 from contract.names import LOCAL_PROJECT
 from contract.suite import Suite
+from contract.text import one_line
 
 LIMIT = timedelta(hours=1)
 

@@ -9,9 +9,10 @@ from rich.table import Table
 from rich.text import Text
 
 from cli.show.outcomes import verdict_text
-from cli.text import case_name, number, one_line, ratio_with_interval
+from cli.text import case_name, number, ratio_with_interval
 from contract.report import CaseResult, Metric
 from contract.suite import Suite
+from contract.text import one_line
 
 TIME, THROUGHPUT, OF_BASELINE = "time", "throughput", "throughput_over_baseline"
 

@@ -10,9 +10,10 @@ from rich.text import Text
 from cli.show.cases import THROUGHPUT, TIME, plain_table
 from cli.show.outcomes import verdict_text
 from cli.show.stages import instruction_words, statics_words
-from cli.text import case_name, number, one_line, ratio_with_interval
+from cli.text import case_name, number, ratio_with_interval
 from contract.api import CompareOut
 from contract.statics import by_architecture
+from contract.text import one_line
 from verdict.words import percent
 
 _HOW = {
@@ -62,4 +63,4 @@ def _machine_code(compared: CompareOut) -> Iterator[str]:
             differs = f" ({one_line(compared.base.label)}: {before or 'none'})" if architecture in bases else ""
             yield f"  instructions: {now or 'none'}{differs if now != before else ''}"
     if compared.statics_apart:
-        yield f"machine code is not compared: {one_line(compared.statics_apart, width=300)}"
+        yield f"machine code is not compared: {one_line(compared.statics_apart, limit=300)}"

@@ -12,11 +12,11 @@ from cli.show.cases import allowances, case_table
 from cli.show.outcomes import JUDGED_BAD, NOT_MEASURED, outcome_text
 from cli.show.profile import profile_table
 from cli.show.stages import progress_words, stage_lines
-from cli.text import clean, one_line
 from contract.api import EvaluationOut
 from contract.job import Progress
 from contract.outcomes import State
 from contract.suite import Suite
+from contract.text import clean, one_line
 
 MESSAGE_LINES = 25
 
@@ -78,11 +78,11 @@ def conclusion(evaluation: EvaluationOut) -> list[Text]:
     """The outcome in one sentence; for a bad one, first what the compiler or the checks said."""
     outcome = evaluation.outcome
     said = outcome_text(outcome, otherwise=evaluation.state.value)
-    sentence = one_line(evaluation.summary or "", width=1000).removeprefix(said.plain).lstrip(": ")
+    sentence = one_line(evaluation.summary or "", limit=1000).removeprefix(said.plain).lstrip(": ")
     lines = []
     message = clean(evaluation.message or "").strip()
     if message and (outcome is None or outcome in JUDGED_BAD | NOT_MEASURED):
-        repeated = one_line(message, width=60).removesuffix("…").rstrip()
+        repeated = one_line(message, limit=60).removesuffix("…").rstrip()
         if "\n" in message or repeated not in sentence:
             lines = _excerpt(message.splitlines())
             # What stands in full above isn't repeated, cut short, below.

@@ -6,8 +6,9 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from cli.show.cases import plain_table
-from cli.text import case_name, one_line, ratio_with_interval
+from cli.text import case_name, ratio_with_interval
 from contract.gate import CommitGate, GateConclusion, RowStatus
+from contract.text import one_line
 
 _CONCLUSIONS: dict[GateConclusion, tuple[str, str]] = {
     GateConclusion.SUCCESS: ("passes", "green"),
@@ -30,7 +31,7 @@ _STATUSES: dict[RowStatus, str] = {
 def gate_view(found: CommitGate) -> RenderableType:
     """One sentence, then one table, the bad rows first."""
     word, style = _CONCLUSIONS[found.answer.conclusion]
-    first = Text(word, style=style).append(f": {one_line(found.answer.sentence, width=1000)}", style="default not bold")
+    first = Text(word, style=style).append(f": {one_line(found.answer.sentence, limit=1000)}", style="default not bold")
     if not found.answer.rows:
         return first
     table = plain_table(

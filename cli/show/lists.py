@@ -9,8 +9,9 @@ from rich.table import Table
 from rich.text import Text
 
 from cli.show.cases import plain_table
-from cli.text import duration, one_line
+from cli.text import duration
 from contract.api import KernelOut, TokenOut
+from contract.text import one_line
 from contract.views import NodeDetail
 
 _NODE_STYLES = {"idle": "", "busy": "green", "offline": "red", "unhealthy": "red"}
@@ -34,7 +35,7 @@ def kernel_table(kernels: Sequence[KernelOut]) -> Table:
             one_line(kernel.newest or ""),
             str(len(kernel.cases)),
             ", ".join(klass.value for klass in kernel.device_classes),
-            one_line(kernel.summary, width=60),
+            one_line(kernel.summary, limit=60),
         )
     return table
 

@@ -8,10 +8,11 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from cli.show.cases import metric, plain_table
-from cli.text import case_name, number, one_line
+from cli.text import case_name, number
 from contract.api import CompareOut
 from contract.profile import PROFILE
 from contract.report import CaseResult
+from contract.text import one_line
 
 _HEAD = "profile   shares of what there could be; stalls in cycles between two instructions of a warp"
 

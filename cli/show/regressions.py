@@ -9,8 +9,9 @@ from rich.table import Table
 from rich.text import Text
 
 from cli.show.cases import plain_table
-from cli.text import case_name, number, one_line, ratio_with_interval
+from cli.text import case_name, number, ratio_with_interval
 from contract.regressions import AffectedCase, RegressionOut, RegressionState
+from contract.text import one_line
 from verdict.words import ratio_in_words
 
 _STYLES = {RegressionState.NEW: "bold red", RegressionState.FIXED: "green"}
@@ -40,13 +41,13 @@ def regressions_view(found: Sequence[RegressionOut]) -> RenderableType:
             ", ".join(klass.value for klass in each.device_classes),
             str(len(each.cases)),
             f"{each.created_at:%Y-%m-%d}",
-            one_line(each.reason or "", width=50),
+            one_line(each.reason or "", limit=50),
         )
     return table
 
 
 def regression_view(found: RegressionOut) -> RenderableType:
-    parts: list[RenderableType] = [Text(one_line(found.sentence, width=1000), style="bold")]
+    parts: list[RenderableType] = [Text(one_line(found.sentence, limit=1000), style="bold")]
     state = Text("state     ").append_text(state_text(found.state))
     parts.append(state.append(f": {one_line(found.reason or '')}, by {one_line(found.who or '')}"))
     if found.after is not None:

@@ -8,8 +8,9 @@ from rich.text import Text
 from cli.series import Chosen
 from cli.show.cases import plain_table
 from cli.show.outcomes import outcome_text, verdict_text
-from cli.text import case_name, number, one_line, ratio_with_interval
+from cli.text import case_name, number, ratio_with_interval
 from contract.api import Point
+from contract.text import one_line
 
 BESIDE = "○"
 

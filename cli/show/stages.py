@@ -7,13 +7,14 @@ from datetime import timedelta
 
 from rich.text import Text
 
-from cli.text import case_name, duration, file_size, many, one_line
+from cli.text import case_name, duration, file_size, many
 from contract.api import EvaluationOut
 from contract.devices import COMPILED_FOR
 from contract.job import Progress
 from contract.outcomes import Stage
 from contract.report import Check, StageTime
 from contract.statics import INSTRUCTION_CLASSES, METRIC_OF, FunctionStatics, static_value
+from contract.text import one_line
 
 BAR_CELLS = 20
 _SHOWN = (Stage.BUILD, Stage.RECORD, Stage.VERIFY, Stage.MEASURE, Stage.SANITIZE, Stage.PROFILE)
@@ -34,7 +35,7 @@ def stage_lines(evaluation: EvaluationOut, progress: Sequence[Progress]) -> list
             over = stage is not progress[-1].stage
             lines.append(_line(stage, progress_words(heard[stage], idle="done" if over else "…")))
         lines += [
-            _line(stage, f"left out: {one_line(one.why, width=600)}")
+            _line(stage, f"left out: {one_line(one.why, limit=600)}")
             for one in evaluation.left_out
             if one.stage is stage
         ]

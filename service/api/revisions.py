@@ -7,6 +7,7 @@ from starlette.concurrency import run_in_threadpool
 
 from contract import bundle
 from contract.api import RevisionIn, RevisionOut, RevisionPage
+from contract.text import clean
 from contract.views import SourceFiles
 from service import find, submitting
 from service.api import examples
@@ -19,7 +20,6 @@ from service.models import Kernel, Revision
 from service.presenting import revision_outs
 from service.problems import ProblemError
 from service.submitting import Submission, check_submission
-from service.text import clean
 
 router = APIRouter(tags=["revisions"])
 

@@ -6,13 +6,13 @@ from fastapi import APIRouter, Body, Header, Path, Response, status
 
 from contract.job import Claim, Heartbeat, HeartbeatReply, Job
 from contract.report import Report
+from contract.text import clean
 from service import leases, reports
 from service.api import examples
 from service.api.state import ServicesDep
 from service.auth import WorkerNode
 from service.database import DatabaseDep
 from service.problems import ProblemError, not_found
-from service.text import clean
 
 router = APIRouter(tags=["worker"])
 

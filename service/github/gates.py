@@ -9,6 +9,7 @@ from sqlmodel import Session, col, select
 
 from contract.api import Scope
 from contract.outcomes import Outcome, Reason, State, Verdict
+from contract.text import one_line
 from service.auth import Principal
 from service.columns import now
 from service.dispatch import Wake, wake_of
@@ -26,7 +27,6 @@ from service.github.tables import (
 from service.models import Comparison, Evaluation
 from service.settings import Settings
 from service.states import ENDED
-from service.text import one_line
 
 log = logging.getLogger(__name__)
 

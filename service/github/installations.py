@@ -5,11 +5,11 @@ from typing import Any
 
 from sqlmodel import Session, col, select
 
+from contract.text import one_line
 from service.columns import now
 from service.github.client import Github, GithubRefusedError
 from service.github.tables import GithubRepository
 from service.models import Project
-from service.text import one_line
 
 log = logging.getLogger(__name__)
 

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable
 
-from service.text import clean
+from contract.text import clean
 
 # GitHub's limit is in characters; in bytes it holds for every way of counting them.
 MAX_TEXT_BYTES = 65_535

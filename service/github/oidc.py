@@ -16,12 +16,12 @@ import jwt
 from sqlmodel import Session, col, delete, select
 
 from contract.api import Scope
+from contract.text import one_line
 from service.auth import issue_token
 from service.columns import now
 from service.models import BrowserSession, Project, SignInCode, Token
 from service.problems import ProblemError, not_found
 from service.settings import OidcRule, Settings
-from service.text import one_line
 
 log = logging.getLogger(__name__)
 

@@ -21,6 +21,7 @@ from contract.regressions import (
     RegressionState,
     RevisionSpot,
 )
+from contract.text import clean, one_line
 from service import find
 from service.auth import Principal
 from service.models import Kernel, Project, Revision, Series, Token
@@ -29,7 +30,6 @@ from service.regressions import states
 from service.regressions.tables import Regression, RegressionCase, RegressionEvent, SeriesChange
 from service.regressions.tracking import toolchain_changes, tracker_of
 from service.statics import NO_CASE
-from service.text import clean, one_line
 from verdict.words import percent, ratio_in_words
 
 

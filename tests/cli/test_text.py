@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from cli.text import case_name, clean, decimals, duration, file_size, number, one_line, ratio_with_interval
+from cli.text import case_name, decimals, duration, file_size, number, ratio_with_interval
+from contract.text import clean, one_line
 
 
 @pytest.mark.parametrize(
@@ -28,7 +29,7 @@ def test_plain_text_with_lines_and_tabs_stays_as_it_is() -> None:
 
 def test_one_line_is_cut_where_it_is_too_long() -> None:
     assert one_line("a\n b\tc") == "a b c"
-    assert one_line("x" * 50, width=10) == "x" * 9 + "…"
+    assert one_line("x" * 50, limit=10) == "x" * 9 + "…"
 
 
 @pytest.mark.parametrize(

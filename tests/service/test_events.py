@@ -52,7 +52,7 @@ def test_the_stream_tells_each_step_and_ends_with_the_evaluation(api: Api, node:
     ]
     progress = Progress.model_validate_json(told[3]["data"])
     assert (progress.stage, progress.done, progress.total) == ("measure", 1, 2)
-    assert progress.detail == "a\n\nevent: finished\ufffd"
+    assert progress.detail == "a\n\nevent: finished"
     assert progress.at is not None
     assert EvaluationOut.model_validate_json(told[-1]["data"]).outcome == "passed"
 

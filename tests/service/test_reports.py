@@ -118,8 +118,8 @@ def test_a_failure_gives_the_outcome_of_its_reason(api: Api, node: Api, reason: 
     failure = Failure(reason=reason, stage=Stage.VERIFY, message="what \x1b[31mhappened\nmore", case=FIRST)
     found = finish(api, node, evaluation, failure=failure)
     assert (found["outcome"], found["reason"]) == (OUTCOME_OF[reason], reason)
-    assert found["message"] == "what \ufffd[31mhappened\nmore"
-    assert "what \ufffd[31mhappened more" in found["summary"]
+    assert found["message"] == "what happened\nmore"
+    assert "what happened more" in found["summary"]
     if OUTCOME_OF[reason] == "infrastructure_error":
         assert "through no fault of the kernel" in found["summary"]
 

@@ -254,5 +254,5 @@ def test_text_that_steers_terminals_is_disarmed(api: Api) -> None:
     body = submission(branch="a\x1b[31mb")
     body["files"]["kernel.toml"] = body["files"]["kernel.toml"].replace("the v1 one", "red \\u001b[31m\\u202e")
     revision = api.ok("POST", "/revisions", json=body)
-    assert revision["summary"] == "red \ufffd[31m\ufffd"
-    assert revision["branch"] == "a\ufffd[31mb"
+    assert revision["summary"] == "red"
+    assert revision["branch"] == "ab"
