@@ -85,6 +85,7 @@ def keep(session: Session, incoming: Incoming) -> bool:
         )
         return insert_if_missing(session, fresh)
     if row.state != "failed":
+        log.info("delivery %s (%s) came before: nothing is done", incoming.id, incoming.event)
         return False
     row.state, row.tries, row.due_at, row.received_at = "due", 0, now(), now()
     row.payload = incoming.body

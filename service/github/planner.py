@@ -152,7 +152,7 @@ class Planner:
         before = gate.base_sha or ""
         known = await run_in_threadpool(self._known, gate)
         try:
-            return await place_of(
+            place = await place_of(
                 repository,
                 branch=gate.base_ref,
                 head=gate.head_sha,
@@ -164,6 +164,10 @@ class Planner:
             if gate.plan_tries < _PATIENT_TRIES:
                 raise GithubAwayError(str(error)) from error
             raise
+        if place.base != before:
+            # The commit before it is gone, the branch was rewritten, or a delivery was lost.
+            log.info("push %s to %s: compared with %s, not with %s", gate.head_sha, gate.base_ref, place.base, before)
+        return place
 
     def _known(self, gate: GithubGate) -> list[Known]:
         with self.database.read() as session:
@@ -229,7 +233,8 @@ class Planner:
         if current.state != gates.DUE or current.version != gate.version:
             return []  # superseded or begun again while the trees were read
         project = session.get_one(Project, row.project_id)
-        current.plan = planned.plan.model_dump(mode="json")
+        plan = queueing.with_new_bases(session, project=project, plan=planned.plan)
+        current.plan = plan.model_dump(mode="json")
         current.base_sha = planned.plan.base_sha or current.base_sha
         current.started_at = now()
         current.error = None

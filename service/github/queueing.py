@@ -14,13 +14,14 @@ from contract.devices import DeviceClass
 from contract.job import PROTOCOL_VERSION
 from contract.outcomes import Outcome
 from contract.suite import Suite
+from contract.text import one_line
 from service import states
 from service.bases import position_of
 from service.columns import now
 from service.database import insert_if_missing
 from service.dispatch import Wake, wake_of
 from service.events import add_state_event
-from service.github.plans import Planned, Preview, Target, Version
+from service.github.plans import Plan, Planned, Preview, Target, Version
 from service.github.tables import GithubGate, GithubGateEvaluation
 from service.kernels import series_order
 from service.models import Bundle, Evaluation, Kernel, Node, Project, Revision
@@ -31,10 +32,13 @@ from service.settings import Settings
 from service.standings import refresh_all_standings
 from service.states import ENDED
 from service.store import Store
-from service.text import clean_json, one_line
+
+# What an earlier answer must not be to stand for this one.
+from service.text import clean_json
 
 # What an earlier answer must not be to stand for this one.
 _NO_ANSWER = (Outcome.INFRASTRUCTURE_ERROR, Outcome.CANCELLED)
+_MEASURED = (Outcome.PASSED, Outcome.SLOWER, Outcome.INCONCLUSIVE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,6 +102,32 @@ def queue_plan(
                 wakes.append(wake_of(evaluation))
             link(session, gate, evaluation, target=number, preview=preview)
     return wakes
+
+
+def with_new_bases(session: Session, *, project: Project, plan: Plan) -> Plan:
+    """The plan, saying of each base whether this is the first time that it is measured."""
+    targets = [
+        target
+        if target.base is None or _was_measured(session, project=project, kernel=target.kernel, version=target.base)
+        else target.model_copy(update={"base_from": f"{target.base_from}, which was never measured: it is now"})
+        for target in plan.targets
+    ]
+    return plan.model_copy(update={"targets": tuple(targets)})
+
+
+def _was_measured(session: Session, *, project: Project, kernel: str, version: Version) -> bool:
+    query = (
+        select(Evaluation.id)
+        .join(Revision, col(Revision.id) == col(Evaluation.revision_id))
+        .join(Kernel, col(Kernel.id) == col(Revision.kernel_id))
+        .where(
+            Kernel.project_id == project.id,
+            Kernel.name == kernel,
+            Revision.digest == version.digest,
+            col(Evaluation.outcome).in_(_MEASURED),
+        )
+    )
+    return session.exec(query.limit(1)).first() is not None
 
 
 def repeat(session: Session, evaluation: Evaluation, *, settings: Settings) -> Evaluation:

@@ -35,7 +35,12 @@ def test_a_base_that_was_never_measured_is_measured_beside_the_head(gated: Gated
     assert (rows[job.base.id].commit, rows[job.revision.id].commit) == (main, head)
     assert not any(row.mainline for row in rows.values())
     check = gated.concluded(head, "success")
-    assert f"the same folder at {main[:12]}" in check["output"]["summary"]
+    assert f"the same folder at {main[:12]}, which was never measured: it is now" in check["output"]["summary"]
+    merged = gated.git.commit(revision("v1_naive", "new"), main, branch="main")
+    last = gated.git.commit(revision("v1_naive", "newest"), merged)
+    gated.push_to(3, last)
+    gated.measure(times(1.0))
+    assert "never measured" not in gated.concluded(last, "success")["output"]["summary"]
 
 
 def test_a_force_push_back_to_an_earlier_commit_is_judged_again(gated: Gated) -> None:

@@ -126,12 +126,13 @@ _OTHER_KEY = rsa.generate_private_key(public_exponent=65537, key_size=2048)
         {"key_id": "k2"},
     ],
 )
-def test_a_token_for_somebody_else_or_of_somebody_else_is_refused(
-    exchange: Exchange, issuer: Issuer, changes: dict[str, Any]
+def test_a_token_for_somebody_else_or_of_somebody_else_is_refused_and_logged(
+    exchange: Exchange, issuer: Issuer, changes: dict[str, Any], caplog: pytest.LogCaptureFixture
 ) -> None:
     answer = exchange(issuer.token(**changes))
     assert answer.status_code == 401
     assert answer.json()["type"].endswith(":bad-job-token")
+    assert "refused a job's token" in caplog.text
 
 
 @pytest.mark.parametrize("token", ["", "x", "a.b.c"])
@@ -157,10 +158,13 @@ def test_an_unsigned_token_is_refused(exchange: Exchange) -> None:
         {"workflow_ref": "evil/kernels/.github/workflows/gate.yml@refs/heads/main"},
     ],
 )
-def test_a_job_that_no_rule_allows_is_refused(exchange: Exchange, issuer: Issuer, changes: dict[str, Any]) -> None:
+def test_a_job_that_no_rule_allows_is_refused_and_logged(
+    exchange: Exchange, issuer: Issuer, changes: dict[str, Any], caplog: pytest.LogCaptureFixture
+) -> None:
     answer = exchange(issuer.token(**changes))
     assert answer.status_code == 403
     assert answer.json()["type"].endswith(":job-not-allowed")
+    assert "refused a job that no rule allows" in caplog.text
 
 
 def test_events_that_lend_rights_to_forks_can_not_even_be_configured() -> None:

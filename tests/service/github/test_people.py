@@ -14,7 +14,7 @@ def main(gated: Gated) -> str:
 
 
 def test_a_forks_commit_runs_once_someone_with_write_permission_lets_it_and_no_later_one(
-    gated: Gated, main: str
+    gated: Gated, main: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     head = gated.git.commit(revision("v1_naive", "from a fork"), main)
     gated.push_to(7, head, fork=True)
@@ -22,6 +22,7 @@ def test_a_forks_commit_runs_once_someone_with_write_permission_lets_it_and_no_l
     assert [action["identifier"] for action in check["actions"]] == ["approve"]
     assert gated.queued() == []
     assert gated.settled(gated.comment(7, "/kernelgate run", who="author")) == "refused"
+    assert "author has no write permission: /kernelgate run does nothing" in caplog.text
     assert gated.settled(gated.press(head, "approve", who="author")) == "refused"
     assert gated.settled(gated.press(head, "again")) == "refused"
     assert gated.queued() == []
@@ -109,9 +110,14 @@ def test_measure_again_is_a_new_check_run_whose_evidence_adds_up(gated: Gated, m
     assert again["repeat"] == 2
     gated.measure(times(1.0))
     assert gated.concluded(head, "success")["id"] != check["id"]
-    rerun = gated.payload(action="rerequested", check_suite={"head_sha": head, "pull_requests": []})
-    gated.deliver("check_suite", rerun)
-    assert [each["repeat"] for each in gated.wait_queued()] == [3]
+    # GitHub's own buttons: all checks of the commit, or one of them.
+    for repeat, event in ((3, "check_suite"), (4, "check_run")):
+        number = gated.check(head)["id"]
+        payload = {"head_sha": head, "pull_requests": [], "id": number}
+        gated.deliver(event, gated.payload(action="rerequested", **{event: payload}))
+        assert [each["repeat"] for each in gated.wait_queued()] == [repeat]
+        gated.measure(times(1.0))
+        assert gated.concluded(head, "success")["id"] != number
 
 
 def test_an_edited_suite_is_judged_by_the_bases_and_then_needs_a_yes(gated: Gated, main: str) -> None:
@@ -130,6 +136,16 @@ def test_an_edited_suite_is_judged_by_the_bases_and_then_needs_a_yes(gated: Gate
     check = gated.concluded(fair, "action_required")
     gated.press(fair, "accept")
     gated.concluded(fair, "success")
+    # The yes is to this suite, wherever it comes up: in the queue as well. Another edit needs another.
+    queued = gated.git.commit({"README.md": "other change"}, main, fair)
+    merged = gated.git.commit({f"{KERNEL}/suite.toml": edited, **revision("v1_naive", "fair")}, queued)
+    gated.queue(merged, main)
+    gated.concluded(merged, "success")
+    other = suite("v1_naive", "v2_blocked", policy="allowed_slowdown = 0.3", cases=(64,))
+    again = gated.git.commit({f"{KERNEL}/suite.toml": other}, fair)
+    gated.push_to(4, again, action="synchronize")
+    gated.measure(lambda job: report(*(case_result(case.id, ratio=1.0) for case in job.suite.cases)))
+    gated.concluded(again, "action_required")
 
 
 def test_a_new_kernel_is_measured_by_its_own_suite_once_that_is_accepted(gated: Gated, main: str) -> None:
@@ -144,6 +160,10 @@ def test_a_new_kernel_is_measured_by_its_own_suite_once_that_is_accepted(gated: 
     [job] = gated.measure(times(None))
     assert (job.kernel, job.base) == ("other", None)
     gated.concluded(head, "success")
+    merged = gated.git.commit(files, main, head)
+    gated.queue(merged, main)
+    gated.concluded(merged, "success")
+    assert gated.queued() == []
 
 
 @pytest.mark.parametrize(

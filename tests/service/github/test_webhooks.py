@@ -65,11 +65,32 @@ def test_samples_of_a_known_repository_open_and_end_gates(gated: Gated, octokit:
     assert gates["merge_group"].base_ref == group["merge_group"]["base_ref"].removeprefix("refs/heads/")
 
 
+@pytest.mark.parametrize("event", sorted(EVENTS - {"installation", "installation_repositories"}))
+def test_every_sample_of_a_known_repository_is_understood(gated: Gated, octokit: Path, event: str) -> None:
+    """GitHub's commits are not in the fake's repository: what a sample opens ends as gone, what it asks is refused."""
+    deliveries = []
+    for sample in examples(octokit, event):
+        repository = sample["repository"]
+        with gated.running.database.write() as session:
+            installations.remember(
+                session, repository_id=repository["id"], full_name=repository["full_name"], installation_id=55
+            )
+        deliveries.append(str(uuid.uuid4()))
+        gated.deliver(event, {**sample, "installation": {"id": 55}}, delivery=deliveries[-1])
+    assert settle_all(gated, deliveries) <= {"done", "refused"}
+    with gated.running.database.read() as session:
+        rows = [session.get_one(GithubDelivery, each) for each in deliveries]
+    assert [row.error for row in rows if "not understood" in (row.error or "")] == []
+    assert gated.queued() == []
+
+
 @pytest.mark.parametrize(
     "signature",
     ["", "sha256=", "sha256=" + "0" * 64, "sha1=" + "0" * 40, sign(b"{}", "another secret")],
 )
-def test_a_wrong_signature_is_refused_before_anything_is_parsed(gated: Gated, signature: str) -> None:
+def test_a_wrong_signature_is_refused_and_logged_before_anything_is_parsed(
+    gated: Gated, signature: str, caplog: pytest.LogCaptureFixture
+) -> None:
     headers = {
         "X-GitHub-Event": "push",
         "X-GitHub-Delivery": "d1",
@@ -78,6 +99,7 @@ def test_a_wrong_signature_is_refused_before_anything_is_parsed(gated: Gated, si
     answer = gated.http.post(f"{gated.running.url}/webhooks/github", content=b"no JSON at all", headers=headers)
     assert answer.status_code == 401
     assert answer.json()["type"].endswith(":bad-signature")
+    assert "refused delivery 'd1'" in caplog.text
     with gated.running.database.read() as session:
         assert session.exec(select(GithubDelivery)).all() == []
 
@@ -89,7 +111,10 @@ def test_a_signed_delivery_that_is_no_json_is_refused(gated: Gated) -> None:
     assert answer.status_code == 422
 
 
-def test_a_replayed_delivery_is_acknowledged_and_does_nothing(gated: Gated) -> None:
+def test_a_replayed_delivery_is_acknowledged_logged_and_does_nothing(
+    gated: Gated, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", logger="service.github")
     main = gated.git.commit(base_files(), branch="main")
     head = gated.git.commit(revision("v1_naive", "new"), main)
     payload = gated.payload(action="opened", number=1, pull_request=gated.pull(1, head))
@@ -99,6 +124,7 @@ def test_a_replayed_delivery_is_acknowledged_and_does_nothing(gated: Gated) -> N
     gated.deliver("pull_request", closed, delivery="twice")
     gated.concluded(head, "cancelled")
     assert gated.deliver("pull_request", payload, delivery="once").json() == {"kept": False}
+    assert "delivery once (pull_request) came before" in caplog.text
     assert gated.settled("once") == "done"
     assert gated.queued() == []
 
@@ -109,12 +135,15 @@ def test_without_an_app_there_is_no_webhook(running: Running) -> None:
     assert answer.json()["type"].endswith(":github-off")
 
 
-def test_a_forged_installation_is_refused_and_nothing_runs(gated: Gated) -> None:
+def test_a_forged_installation_is_refused_and_logged_and_nothing_runs(
+    gated: Gated, caplog: pytest.LogCaptureFixture
+) -> None:
     main = gated.git.commit(base_files(), branch="main")
     head = gated.git.commit(revision("v1_naive", "new"), main)
     payload = gated.payload(action="opened", number=1, pull_request=gated.pull(1, head))
     gated.deliver("pull_request", {**payload, "installation": {"id": 66}}, delivery="forged")
     assert gated.settled("forged") == "refused"
+    assert "delivery forged (pull_request): refused: acme/kernels has installation 55, not 66" in caplog.text
     stranger = {**payload["repository"], "full_name": "acme/other", "id": 5}
     gated.deliver("pull_request", {**payload, "repository": stranger}, delivery="stranger")
     assert gated.settled("stranger") == "refused"
@@ -150,6 +179,21 @@ def test_payloads_of_another_shape_do_nothing_and_the_next_is_worked_off(gated: 
     docs = gated.git.commit({"README.md": "x"}, main)
     gated.push_to(1, docs, something_new={"a": 1})
     gated.concluded(docs, "success")
+
+
+def test_an_uninstalled_app_believes_no_delivery_until_github_confirms_it_anew(gated: Gated) -> None:
+    main = gated.git.commit(base_files(), branch="main")
+    docs = gated.git.commit({"README.md": "x"}, main)
+    gated.push_to(1, docs)
+    gated.concluded(docs, "success")
+    for action in ("suspend", "deleted"):
+        gated.deliver("installation", {"action": action, "installation": {"id": 55}}, delivery=action)
+        assert gated.settled(action) == "done"
+    before = len([line for line in gated.github.requests if line.endswith("/installation")])
+    later = gated.git.commit({"README.md": "y"}, docs)
+    gated.push_to(1, later, action="synchronize")
+    gated.concluded(later, "success")
+    assert len([line for line in gated.github.requests if line.endswith("/installation")]) == before + 1
 
 
 def test_taking_the_app_off_a_repository_ends_what_is_believed_of_it(gated: Gated) -> None:
