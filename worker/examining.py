@@ -128,7 +128,8 @@ class Examiner:
         )
         log = sanitizer.read(looked.log)
         if log.finding is None and (log.errors != 0 or not looked.ended):
-            said = log.complaint or f"{log.errors or 'no summary of'} errors, and none with a place in a kernel"
+            placeless = f"{log.errors} errors, and none has a place in a kernel"
+            said = log.complaint or (placeless if log.errors else "it did not get to the end of the calls")
             raise NotExaminedError(f"{tool} could not look at it: {said}\n{looked.tail}".strip())
         return log
 
@@ -166,7 +167,6 @@ class Examiner:
             limit_s=limit_s,
             stdin=b"",
             writable=(out,),
-            file_bytes=_LOG_BYTES,
         ) as child:
             began = time.monotonic()
             try:

@@ -18,7 +18,7 @@ class NotHereError(Exception):
 
 @dataclass(frozen=True)
 class Program:
-    """`needs`: the folders that it reads, beside the system's."""
+    """`path` is no link. `needs`: the folders that it reads, beside those of the system below /usr."""
 
     path: Path
     needs: tuple[Path, ...]
@@ -42,14 +42,15 @@ def _found(name: str, given: str | None, places: Iterable[Path], *, setting: str
         path = next((place for place in places if place.is_file()), None)
     if path is None:
         raise NotHereError(f"this node has no {given or name} (it comes with the CUDA toolkit; {setting} names it)")
+    path = path.resolve()
     return Program(path=path, needs=tuple(_needed(path)))
 
 
 def _needed(path: Path) -> Iterable[Path]:
-    """Its folder, behind links too; the toolkit's where it lies in `bin`. The one in a toolkit's `bin` is a script that
-    calls the one in Nsight Compute's folder."""
-    folders = [place.parent.parent if place.parent.name == "bin" else place.parent for place in (path, path.resolve())]
-    for folder in dict.fromkeys([*folders, *([_NSIGHT] if path.name == "ncu" else [])]):
+    """Its folder; the toolkit's where it lies in `bin`. The one in a toolkit's `bin` is a script that calls the one in
+    Nsight Compute's own folder."""
+    own = path.parent.parent if path.parent.name == "bin" else path.parent
+    for folder in dict.fromkeys((own, _NSIGHT.resolve())):
         private = folder in (Path("/"), Path.home(), *Path.home().parents)
-        if folder.is_dir() and not private:
+        if folder.is_dir() and not private and not folder.is_relative_to("/usr"):
             yield folder
