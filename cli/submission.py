@@ -112,7 +112,7 @@ def settle_suite(
             ) from error
         changed = stored.digest != local.digest
         return stored, (
-            (f"suite.toml of {kernel} differs from the service's, which judges (pushing it needs scope maintain)",)
+            (f"the suite of {kernel} here differs from the service's, which judges (pushing it needs scope maintain)",)
             if changed
             else ()
         )

@@ -92,7 +92,9 @@ def test_two_revisions_are_compared(tmp_path):
 def test_a_mutant_is_incorrect_when_it_is_verified(tmp_path, was, now):
     failure = run(tmp_path, suite(), bundle("v1_one_load", was=was, now=now)).failure
     assert failure is not None
-    assert (failure.reason, failure.stage) == (Reason.WRONG_VALUES, Stage.VERIFY)
+    # Without epsilon a row of zeros gives NaN.
+    assert failure.reason in {Reason.WRONG_VALUES, Reason.NAN_VALUES}
+    assert failure.stage is Stage.VERIFY
 
 
 def test_poison_in_a_place_that_a_mutant_leaves_is_found(tmp_path):
