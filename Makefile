@@ -43,12 +43,19 @@ test: $(STAMP) ## everything that needs no GPU
 gpu-test: $(if $(GPU_PYTHON),,$(STAMP)) ## verify and measure on this machine's NVIDIA GPU, and print the tables
 	@$(or $(GPU_PYTHON),$(BIN)/python) scripts/gpu_test.py
 
+.PHONY: study
+study: $(STAMP) ## what the verdicts and others' rules say of recorded pairs: data, docs/measurement.md, plots
+	@$(BIN)/python -c 'import matplotlib' 2>/dev/null || \
+		$(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt --editable '.[study]'
+	@$(BIN)/python -m scripts.study
+
 .PHONY: lint
 lint: $(STAMP) $(WEB) ## what every change must pass
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/mypy scripts/readme_tables.py
+	@$(BIN)/mypy --explicit-package-bases --exclude subject/ scripts/study
 	@$(BIN)/lint-imports
 	@$(BIN)/deptry .
 	@$(BIN)/hadolint Dockerfile

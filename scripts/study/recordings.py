@@ -1,0 +1,103 @@
+"""Recorded pairs of processes of identical code, as data/*_samples.json.gz keeps them.
+
+A file is {"device", "unit", "note", "comparisons": [{"workload", "true_work_ratio", "rounds": [{"base": […],
+"head": […]}, …], "base_process"?, "head_process"?, "capped"?, "kind"?, "held_s"?}, …]}: one comparison is one pair.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import fmean, median
+from typing import Any, Literal
+
+import numpy as np
+
+from contract.samples import Comparison, Pair, Round
+from verdict.evidence import gather
+
+Kind = Literal["compute", "copy"]
+
+
+@dataclass
+class Workload:
+    """Pairs of one workload. `slowed`: by the true ratio of work, pairs whose head really does more.
+
+    fresh: each pair has two processes of its own; else processes appear in several pairs, and only spreads are used.
+    """
+
+    name: str
+    source: str
+    kind: Kind
+    fresh: bool
+    capped: bool
+    pairs: list[Pair] = field(default_factory=list)
+    slowed: dict[float, list[Pair]] = field(default_factory=dict)
+    held_s: list[float] = field(default_factory=list)
+
+    @property
+    def time_us(self) -> float:
+        return median(sample for pair in self.pairs for each in pair.rounds for sample in each.base)
+
+    @property
+    def values(self) -> np.ndarray[Any, Any]:
+        """ln(head/base) of each pair, as a verdict takes it from the samples."""
+        return np.array([value_of(pair) for pair in self.pairs])
+
+    def levels(self) -> list[float]:
+        """One number a process, us: what a harness that runs once and reports a mean would say."""
+        return [
+            fmean(getattr(each, side)) for pair in self.pairs for side in ("base", "head") for each in [whole(pair)]
+        ]
+
+
+def value_of(pair: Pair) -> float:
+    return float(gather(Comparison(unit="us", allowed_slowdown=0.005, pairs=(pair,))).values[0])
+
+
+def whole(pair: Pair) -> Round:
+    """All samples of either process of a pair."""
+    return Round(
+        base=tuple(value for each in pair.rounds for value in each.base),
+        head=tuple(value for each in pair.rounds for value in each.head),
+    )
+
+
+def read(folder: Path) -> list[Workload]:
+    """Every workload of the folder's recordings, the fresh ones first."""
+    found = [workload for path in sorted(folder.glob("*_samples.json.gz")) for workload in _of_file(path)]
+    return sorted(found, key=lambda each: (not each.fresh, each.source))
+
+
+def _of_file(path: Path) -> Iterator[Workload]:
+    content = json.loads(gzip.decompress(path.read_bytes()))
+    rows: dict[str, list[dict[str, Any]]] = {}
+    for row in content["comparisons"]:
+        rows.setdefault(row["workload"], []).append(row)
+    for name, own in rows.items():
+        yield _workload(name, path.name.removesuffix("_samples.json.gz"), own)
+
+
+def _workload(name: str, source: str, rows: Iterable[dict[str, Any]]) -> Workload:
+    rows = list(rows)
+    made = Workload(
+        name=name,
+        source=source,
+        kind=rows[0].get("kind") or ("copy" if name.startswith("copy") else "compute"),
+        fresh=all("base_process" not in row for row in rows),
+        # Bit 2 of NVML's clock event reasons is the software power cap.
+        capped=any(row.get("capped") or (row.get("clock_after") or [0] * 4)[3] & 4 for row in rows),
+    )
+    for row in rows:
+        pair = Pair(rounds=tuple(Round(base=tuple(each["base"]), head=tuple(each["head"])) for each in row["rounds"]))
+        ratio = round(float(row["true_work_ratio"]), 6)
+        if ratio == 1.0:
+            made.pairs.append(pair)
+        else:
+            made.slowed.setdefault(ratio, []).append(pair)
+        if "held_s" in row:
+            made.held_s.append(row["held_s"])
+    return made
