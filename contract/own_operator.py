@@ -8,9 +8,9 @@ import ast
 import re
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import Field, ValidationError, field_validator, model_validator
+from pydantic import Field, StringConstraints, ValidationError, field_validator, model_validator
 
 from contract import expressions
 from contract.base import Model
@@ -32,6 +32,7 @@ _UNFIT = re.compile(
     r"[^\n\t\x20-\x7e\xa0-\U0010ffff]|[\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
 )
 Shape = tuple[str | int, ...]
+Family = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
 
 
 class OwnOperatorError(ValueError):
@@ -48,13 +49,13 @@ class Signature(Model):
 
     dims: tuple[Identifier, ...] = Field(min_length=1)
     flags: tuple[Identifier, ...] = ()
-    inputs: dict[Identifier, Shape] = Field(min_length=1)
-    outputs: dict[Identifier, Shape] = Field(min_length=1)
+    inputs: dict[Identifier, Shape] = Field(min_length=1, max_length=16)
+    outputs: dict[Identifier, Shape] = Field(min_length=1, max_length=16)
     flop: str | int
     bytes: str | int | None = None
     by_rows: tuple[Identifier, ...] = ()
     terms: str | int = 1
-    families: tuple[Identifier, ...] = ()
+    families: tuple[Family, ...] = Field(default=(), max_length=32)
     baseline: str = Field(default="torch", pattern=r"^[A-Za-z0-9][A-Za-z0-9_. -]{0,39}$")
     baseline_writes: bool = False
 
@@ -119,9 +120,8 @@ def read_signature(source: str) -> Signature:
     try:
         tree = ast.parse(source, filename=FILE)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        raise OwnOperatorError(
-            f"{FILE}:{getattr(error, 'lineno', 1)}: {getattr(error, 'msg', None) or error}"
-        ) from error
+        said = getattr(error, "msg", None) or str(error) or "it is nested too deeply"
+        raise OwnOperatorError(f"{FILE}:{getattr(error, 'lineno', 1)}: {said}") from error
     defined = _check_functions(tree)
     constants = _constants(tree)
     try:

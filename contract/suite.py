@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from typing import Annotated, Literal, Self, cast
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
@@ -134,6 +135,8 @@ class Suite(Model):
         own = info.data.get("operator_source") is not None
         if own and name in OPERATORS:
             raise ValueError(f"{name} ships with Kernelgate: an operator.py needs another name")
+        if own and not re.fullmatch("[a-z][a-z0-9_]{0,62}", name):
+            raise ValueError(f"{name[:80]!r} is no name for an operator: lower-case letters, digits, _")
         if not own and name not in OPERATORS:
             raise ValueError(f"{name} is not an operator ({', '.join(OPERATORS)}), and there is no operator.py")
         return name

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterable
+from itertools import pairwise
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -227,6 +228,11 @@ def evaluation_tables() -> None:
         for label in ("v0_online_softmax", "v2_exp2")
     }
     _evaluate("attention_prefill v2 against v0", attention, sides["v2_exp2"], sides["v0_online_softmax"])
+    rmsnorm = _suite("rmsnorm", cases=5, verify_cases=7)
+    folders = [ROOT / "kernels" / "rmsnorm" / label for label in rmsnorm.revisions]
+    rms = [harness.side(each.name, each / "kernel.py", entry="run", suite=rmsnorm, cubins=None) for each in folders]
+    for base, head in pairwise(rms):
+        _evaluate(f"rmsnorm {head.label} against {base.label}", rmsnorm, head, base)
 
 
 def _suite(kernel: str, *, cases: int, verify_cases: int) -> Suite:

@@ -72,6 +72,12 @@ def test_an_operator_that_ships_is_never_shadowed() -> None:
         suite(text=SUITE.replace('"fold"', '"gemm"'))
 
 
+@pytest.mark.parametrize("name", ["", "Fold", "fold it", "x" * 64, "földer"])
+def test_its_name_is_a_plain_one(name: str) -> None:
+    with pytest.raises(ManifestError, match="is no name for an operator"):
+        suite(text=SUITE.replace('"fold"', f'"{name}"'))
+
+
 def test_an_operator_without_its_file_is_unknown() -> None:
     with pytest.raises(
         ManifestError, match=r"fold is not an operator \(gemm, attention\), and there is no operator.py"
@@ -111,6 +117,7 @@ def test_constraints_name_its_dimensions() -> None:
         ("def reference", "def references", "a function reference(xp, inputs, dims) is missing"),
         ("FLAGS", 'FAMILIES = ("odd",)\nFLAGS', "FAMILIES needs a function fill(draw, family, inputs, dims)"),
         ("FLAGS", 'FAMILIES = ("normal",)\nFLAGS', "FAMILIES: normal is there already"),
+        ("FLAGS", 'FAMILIES = ("Far Away",)\nFLAGS', "FAMILIES String should match pattern"),
         ("DIMS", "(DIMS", "operator.py:2: '(' was never closed"),
         ("DIMS", "# \u202e\nDIMS", "operator.py:2: the character U+202E is not allowed"),
         ("DIMS", "# \x1b[2J\nDIMS", "operator.py:2: the character U+001B is not allowed"),
