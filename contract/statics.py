@@ -96,13 +96,12 @@ class FunctionStatics(Model):
         return self.value("shared_bytes")
 
     def value(self, metric: StaticMetric) -> int | None:
-        """None where nobody said it."""
+        """None where nobody said it, or one of the parts of it."""
         if metric.endswith(_INSTRUCTIONS):
             counted: int | None = getattr(self.instructions, metric.removesuffix(_INSTRUCTIONS), None)
             return counted
         parts = [getattr(self, name) for name in _SUMS.get(metric, (metric,))]
-        known = [part for part in parts if part is not None]
-        return sum(known) if known else None
+        return None if None in parts else sum(parts)
 
 
 def static_value(statics: Iterable[FunctionStatics], metric: StaticMetric) -> int | None:

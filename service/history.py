@@ -18,6 +18,7 @@ from service.lines import FAILED, Place, among, line_of, values_of
 from service.metrics import BASELINE_PREFIX, OVER_BASELINE
 from service.models import Comparison, Evaluation, Kernel, Project, Revision, Series
 from service.problems import ProblemError
+from service.statics import NO_CASE
 from service.thinning import thin
 
 _POINTS = TypeAdapter(tuple[Point, ...])
@@ -209,7 +210,7 @@ def _check_known(
     known = kernel_outs(session, project, only=kernel.name)[0]
     for column, asked, names in (
         ("device_class", device_class, known.device_classes),
-        ("case", case_id, known.cases),
+        ("case", case_id, (*known.cases, NO_CASE)),
         ("metric", metric, known.metrics),
     ):
         if asked not in names and not (column == "metric" and not names):
@@ -217,6 +218,6 @@ def _check_known(
                 404,
                 "unknown-series",
                 f"{kernel.name} has no {column.replace('_', ' ')} {str(asked)!r}"
-                f" (it has {'; '.join(names) or 'none yet'})",
+                f" (it has {'; '.join(filter(None, names)) or 'none yet'})",
                 field=column,
             )

@@ -157,9 +157,12 @@ def _summary(statics: tuple[FunctionStatics, ...]) -> dict[str, str]:
         words["registers"] = f"{registers} registers"
     if spills is not None:
         words["spills"] = f"{file_size(spills)} spilled" if spills else "no spills"
-    shared, code = static_value(statics, "shared_bytes"), static_value(statics, "code_bytes")
+    shared, static = static_value(statics, "shared_bytes"), static_value(statics, "static_shared_bytes")
+    code = static_value(statics, "code_bytes")
     if shared is not None:
         words["shared"] = f"{file_size(shared)} shared"
+    elif static is not None:
+        words["shared"] = f"{file_size(static)} static shared"
     if code is not None:
         words["code"] = f"{file_size(code)} code"
     return words

@@ -8,7 +8,8 @@ from tests.cli.stub import evaluation
 
 
 def statics(architecture: str, registers: int) -> FunctionStatics:
-    return FunctionStatics(function="f", architecture=architecture, registers=registers, spill_store_bytes=0)
+    spills = {"spill_store_bytes": 0, "spill_load_bytes": 0}
+    return FunctionStatics(function="f", architecture=architecture, registers=registers, **spills)
 
 
 def lines(**changes: object) -> list[str]:
@@ -36,6 +37,14 @@ def test_each_architecture_has_a_line_with_the_bases_beside_it() -> None:
     assert shown[0] == "  build     sm_89, sm_103a   2.7 s"
     assert shown[1] == "            sm_89    128 registers, no spills (v3: 96 registers)"
     assert shown[2] == "            sm_103a  120 registers, no spills"
+
+
+def test_shared_memory_of_launches_that_nobody_knows_is_not_counted_as_none() -> None:
+    def build(**sizes: int) -> str:
+        return lines(statics=(FunctionStatics(function="f", architecture="sm_90a", **sizes),))[0]
+
+    assert build(static_shared_bytes=1024).endswith(" 1 KiB static shared")
+    assert build(static_shared_bytes=1024, dynamic_shared_bytes=2048).endswith(" 3 KiB shared")
 
 
 def test_one_architecture_stands_in_the_stages_own_line() -> None:

@@ -131,8 +131,12 @@ def test_an_overview_takes_as_many_queries_for_many_kernels_as_for_one(api, runn
 def test_machine_code_becomes_series_of_no_case(api, node):
     api.bring_suite()
     statics = (
-        FunctionStatics(function="a", architecture="x86-64", registers=12, code_bytes=100, spill_store_bytes=8),
-        FunctionStatics(function="b", architecture="x86-64", registers=40, code_bytes=50, spill_load_bytes=4),
+        FunctionStatics(
+            function="a", architecture="x86-64", registers=12, code_bytes=100, spill_store_bytes=8, spill_load_bytes=0
+        ),
+        FunctionStatics(
+            function="b", architecture="x86-64", registers=40, code_bytes=50, spill_store_bytes=0, spill_load_bytes=4
+        ),
         FunctionStatics(function="b", architecture="sm_90a", registers=255, code_bytes=9999),
     )
     evaluate(api, node, "v1", statics=statics)
@@ -148,7 +152,13 @@ def test_instructions_are_series_and_a_class_that_the_code_has_none_of_is_zero(a
     for label, wgmma in (("v1", 0), ("v2", 16)):
         counted = {"wgmma": wgmma, "barrier": 4}
         statics = [
-            FunctionStatics(function=name, architecture="x86-64", instructions=counted, static_shared_bytes=size)
+            FunctionStatics(
+                function=name,
+                architecture="x86-64",
+                instructions=counted,
+                static_shared_bytes=size,
+                dynamic_shared_bytes=64,
+            )
             for name, size in (("a", 512), ("b", 64))
         ]
         evaluate(api, node, label, 1.0, statics=statics)
@@ -157,7 +167,7 @@ def test_instructions_are_series_and_a_class_that_the_code_has_none_of_is_zero(a
         ("barrier_instructions", [8, 8]),
         ("mma_instructions", [0, 0]),
         ("static_shared_bytes", [512, 512]),
-        ("shared_bytes", [512, 512]),
+        ("shared_bytes", [576, 576]),
     ):
         assert [point["value"] for point in history(api, case="", metric=metric)["points"]] == values, metric
 
@@ -167,8 +177,10 @@ def test_code_for_cards_that_the_node_has_not_is_a_series_an_architecture(api, n
     statics = [FunctionStatics(function="a", architecture=f"sm_{n}", registers=n) for n in (89, 90)]
     evaluate(api, node, "v1", statics=statics)
     assert [history(api, case="", metric=f"registers.sm_{n}")["points"][0]["value"] for n in (89, 90)] == [89, 90]
+    api.bring_suite(device_classes=["cpu", "h200"])
+    assert history(api, case="", metric="registers.sm_89", device_class="h200")["points"] == []
     known = api.ok("GET", "/projects/local/kernels/sgemm_cpu")
-    assert known["static_metrics"] == ["registers.sm_89", "registers.sm_90"]
+    assert known["metrics"][-2:] == ["registers.sm_89", "registers.sm_90"]
 
 
 def test_statics_of_a_failed_verification_are_no_points(api, node):

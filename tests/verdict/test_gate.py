@@ -302,7 +302,7 @@ def test_the_newest_repeat_counts_and_one_that_failed_to_measure_takes_nothing_b
             "load instructions: 2,",
         ),
         ({"metric": "local_load_instructions", "at_most": 0}, {"instructions": {}}, {}, None),
-        ({"metric": "spill_bytes", "growth": 0.0}, {"spill_store_bytes": 4}, {"spill_store_bytes": 0}, "up from"),
+        ({"metric": "spill_store_bytes", "growth": 0.0}, {"spill_store_bytes": 4}, {"spill_store_bytes": 0}, "up from"),
         ({"metric": "registers", "at_most": 8, "device_classes": ["b300"]}, {"registers": 168}, {}, None),
     ],
 )

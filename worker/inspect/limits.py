@@ -30,7 +30,7 @@ def excess(function: FunctionStatics, *, threads: int | None = None) -> str | No
     if limits is None:
         return None
     name, arch = function.function, function.architecture
-    shared = function.shared_bytes or 0
+    shared = (function.static_shared_bytes or 0) + (function.dynamic_shared_bytes or 0)
     if shared > limits.shared_bytes_a_block:
         return f"{name} needs {shared} bytes of shared memory; {arch} has {limits.shared_bytes_a_block} a block"
     if threads is not None and threads > limits.threads_a_block:
