@@ -62,15 +62,23 @@ class Examiner:
         """What was found, in a line. Raises Failed (sanitizer_finding), NotExaminedError, process.Cancelled."""
         program = self._program(programs.compute_sanitizer, self.settings.compute_sanitizer)
         cases = self._checked_cases()
-        tools = self.suite.sanitize
-        for done, tool in enumerate(tools):
-            self.on_progress(Stage.SANITIZE, done, len(tools), tool)
-            log = self._sanitized(program, tool, cases)
-            if log.finding is None:
+        clean: list[str] = []
+        blind: list[str] = []
+        for done, tool in enumerate(self.suite.sanitize):
+            self.on_progress(Stage.SANITIZE, done, len(self.suite.sanitize), tool)
+            try:
+                log = self._sanitized(program, tool, cases)
+            except NotExaminedError as error:
+                blind.append(f"{tool}: {error}")
                 continue
-            case = self._blamed(program, tool, cases)
-            raise Failed(Reason.SANITIZER_FINDING, Stage.SANITIZE, f"{tool}: {log.finding}", case=case)
-        return f"{', '.join(tools)}: no errors in {len(cases)} cases"
+            if log.finding is not None:
+                case = self._blamed(program, tool, cases)
+                raise Failed(Reason.SANITIZER_FINDING, Stage.SANITIZE, f"{tool}: {log.finding}", case=case)
+            clean.append(tool)
+        found = f"{', '.join(clean)}: no errors in {len(cases)} cases" if clean else ""
+        if blind:
+            raise NotExaminedError("; ".join(filter(None, (found, *blind))))
+        return found
 
     def profile(self, into: dict[str, tuple[Metric, ...]]) -> None:
         """Of each timed case. Raises NotExaminedError, with what was found so far kept; process.Cancelled."""
@@ -130,7 +138,7 @@ class Examiner:
         if log.finding is None and (log.errors != 0 or not looked.ended):
             placeless = f"{log.errors} errors, and none has a place in a kernel"
             said = log.complaint or (placeless if log.errors else "it did not get to the end of the calls")
-            raise NotExaminedError(f"{tool} could not look at it: {said}\n{looked.tail}".strip())
+            raise NotExaminedError(f"it could not look: {said}\n{looked.tail}".strip())
         return log
 
     def _blamed(self, program: Program, tool: str, cases: Sequence[ExamineCase]) -> str | None:

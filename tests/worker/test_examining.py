@@ -110,6 +110,15 @@ def test_a_sanitizer_that_can_not_look_leaves_the_verdict_as_it_is(tmp_path, cub
     assert len(report.cases) == 2
 
 
+def test_what_one_tool_can_not_see_another_finds_all_the_same(tmp_path, cubin):
+    report = run(tmp_path, cubin, sanitizer="racecheck_alone_finds", sanitize=("memcheck", "racecheck"))
+    assert report.failure.reason is Reason.SANITIZER_FINDING
+    assert report.failure.message.startswith("racecheck: Invalid")
+    report = run(tmp_path, cubin, sanitizer="racecheck_alone_finds", sanitize=("memcheck", "synccheck"))
+    assert report.failure is None
+    assert left_out(report)[Stage.SANITIZE].startswith("synccheck: no errors in 3 cases; memcheck: it could not look")
+
+
 def test_a_suite_may_do_without_the_sanitizer(tmp_path, cubin):
     report = run(tmp_path, cubin, sanitizer="finds", sanitize=())
     assert report.failure is None

@@ -16,7 +16,9 @@ _RACES = re.compile(r"\((\d+) errors?, \d+ warnings?\)")
 # A finding names where in the device's code it is; what the tool says of itself or of API calls does not.
 _IN_A_KERNEL = re.compile(r"^\s+(?:at \S|by thread \(|Device Frame)|Race reported|hazard detected", re.MULTILINE)
 _SOFT = re.compile(r"^(?:Warn(?:ing)?|Info): ", re.IGNORECASE)
-_OF_ITSELF = re.compile(r"Internal Sanitizer Error|Device not supported|terminated before first|No attachable process")
+_OF_ITSELF = re.compile(
+    r"Internal (?:Sanitizer|error)|Device not supported|terminated before first|No attachable process|Could not connect"
+)
 
 
 @dataclass(frozen=True)
