@@ -95,10 +95,18 @@ def github_url(github: FakeGithub) -> Iterator[str]:
 
 
 @pytest.fixture
-def make_gated(backends: Backends, github: FakeGithub, github_url: str, key: tuple[Path, bytes]) -> Iterator[Any]:
-    """Start the service with its gate on, over SQLite, with other settings."""
+def gate_database() -> str:
+    """Tests that ask for another one parametrise it."""
+    return "sqlite"
+
+
+@pytest.fixture
+def make_gated(
+    backends: Backends, gate_database: str, github: FakeGithub, github_url: str, key: tuple[Path, bytes]
+) -> Iterator[Any]:
+    """Start the service with its gate on, with other settings."""
     started: list[Running] = []
-    backend = backends.get("sqlite")
+    backend = backends.get(gate_database)
     backend.empty()
 
     def make(**changes: Any) -> Gated:

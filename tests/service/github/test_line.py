@@ -1,6 +1,7 @@
 """The default branch's line: pushes, merges and rewrites become points of histories in git's order."""
 
 import uuid
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from contract.api import Scope
 from contract.manifest import parse_suite
 from service.github.tables import GithubGate
 from tests.service.client import case_result, report
-from tests.service.conftest import wait_for
+from tests.service.conftest import BACKENDS, wait_for
 from tests.service.github.gated import Gated, Judge, base_files, revision, suite, times
 
 
@@ -75,13 +76,15 @@ def test_pushes_are_points_in_gits_order_whatever_they_change_and_whenever_they_
     first = gated.git.commit(revision("v2_blocked", "first", shared=True), main)
     second = gated.git.commit(revision("v1_naive", "second"), first)
     third = gated.git.commit(revision("v2_blocked", "third", shared=True), second)
-    for before, after in ((main, first), (first, second), (second, third)):
+    fourth = gated.git.commit(revision("v1_naive", "fourth"), third)
+    commits = [main, first, second, third, fourth]
+    for before, after in pairwise(commits):
         push(gated, before, after)
-    for waiting in reversed(gated.wait_queued(3)):
+    for waiting in reversed(gated.wait_queued(4)):
         job = gated.node.claim(waiting["id"])
         gated.node.finish(job, times(1.0)(job))
-    assert line(gated) == [first, second, third]
-    assert newest(gated) == third
+    assert line(gated) == commits[1:]
+    assert newest(gated) == fourth
 
 
 def test_a_merge_is_one_point_after_what_it_merged_and_before_what_follows(gated: Gated, main: str) -> None:
@@ -106,6 +109,7 @@ def test_a_revision_is_compared_with_the_point_before_it_though_its_commit_is_ol
     assert regression["after"]["commit"] == first
 
 
+@pytest.mark.parametrize("gate_database", BACKENDS)
 def test_what_was_pushed_away_is_no_point_and_no_regression_any_more(gated: Gated, main: str) -> None:
     first = pushed(gated, main, judge=times(1.0), v1_naive="first")
     slow = pushed(gated, first, judge=times(1.05), v1_naive="slow")
