@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from sqlmodel import Session, select
 
 from contract.devices import DeviceClass
-from contract.outcomes import OUTCOME_OF, Outcome, Reason, Stage, State, Verdict
+from contract.outcomes import Outcome, Reason, Stage, State, Verdict
 from contract.report import CaseResult, Check, Failure, Report
 from contract.suite import Suite
 from contract.text import clean, one_line
@@ -31,8 +31,8 @@ from service.projects import suite_of
 from service.regressions.watching import observe
 from service.standings import refresh_standings
 from service.statics import add_static_measurements
-from service.summaries import summarise, summarise_built, summarise_failure
 from service.text import clean_json
+from verdict.summaries import outcome_of, summarise, summarise_built, summarise_failure
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,7 +83,7 @@ def take_report(
         _comparison(context, case, place, judged.get(case.case), compare=failure is None and not report.built_only)
         for place, case in enumerate(report.cases)
     ]
-    outcome = _outcome(failure, comparisons, built_only=report.built_only)
+    outcome = outcome_of(failure.reason if failure else None, comparisons, built_only=report.built_only)
     session.add_all(comparisons)
     session.add_all(_checks(evaluation, report.checks))
     _add_measurements(session, context, report.cases, trusted=outcome in TRUSTED)
@@ -121,18 +121,6 @@ def _keep_facts(evaluation: Evaluation, report: Report, log_digest: str | None) 
     evaluation.environment = (
         clean_json(report.environment.model_dump(mode="json", exclude_none=True)) if report.environment else None
     )
-
-
-def _outcome(failure: Failure | None, comparisons: Sequence[Comparison], *, built_only: bool) -> Outcome:
-    if failure is not None:
-        return OUTCOME_OF[failure.reason]
-    if built_only:
-        return Outcome.BUILT
-    if any(each.verdict == Verdict.SLOWER and not each.allowance for each in comparisons):
-        return Outcome.SLOWER
-    if any(each.verdict == Verdict.INCONCLUSIVE for each in comparisons):
-        return Outcome.INCONCLUSIVE
-    return Outcome.PASSED
 
 
 def _comparison(context: Context, case: CaseResult, place: int, judged: Judged | None, *, compare: bool) -> Comparison:

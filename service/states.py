@@ -10,7 +10,7 @@ from service.events import add_state_event
 from service.find import existing
 from service.models import Attempt, Evaluation
 from service.settings import Settings
-from service.summaries import summarise_failure
+from verdict.summaries import summarise_failure
 
 ENDED = frozenset(state for state, successors in SUCCESSORS.items() if not successors)
 

@@ -95,7 +95,7 @@ def test_run_builds_verifies_and_measures_without_a_service(cpu_kernel: Path, mo
     time = next(row for row in rows if row["metric"] == "time")
     assert (time["case"], time["unit"]) == ("m=32,n=32,k=32", "us")
     assert 0 < float(time["value"]) < 1e6
-    assert "passed: verified and measured" in result.stderr
+    assert "passed: right in all checks and measured on 1 of 1 cases" in result.stderr
 
 
 def test_a_revision_that_does_not_compile_is_exit_1_with_the_compilers_words(
@@ -139,10 +139,10 @@ def test_the_cases_named_stand_in_the_place_of_the_suites_own() -> None:
 
 def test_outcomes_follow_from_the_report_as_the_service_has_them() -> None:
     failed = Failure(reason=Reason.WRONG_VALUES, stage=Stage.VERIFY, message="error 28", case=SQUARE)
-    assert judged(report(failure=failed)) == (Outcome.INCORRECT, "wrong values (4096^3)")
+    assert judged(report(failure=failed)) == (Outcome.INCORRECT, f"incorrect (wrong values) at {SQUARE}: error 28")
     assert judged(report(built_only=True))[0] is Outcome.BUILT
     slower = case_result(SQUARE, Verdict.SLOWER, 1.2)
-    assert judged(report(cases=(slower,))) == (Outcome.SLOWER, "20.0 % slower than v3 at 4096^3")
+    assert judged(report(cases=(slower,))) == (Outcome.SLOWER, f"20.0 % slower at {SQUARE} (allowed 0.5 %)")
     same, unsure = case_result(SQUARE), case_result(SQUARE, Verdict.INCONCLUSIVE)
     assert judged(report(cases=(unsure,)))[0] is Outcome.INCONCLUSIVE
     assert judged(report(cases=(same,))) == (
@@ -157,7 +157,7 @@ def test_a_slowdown_that_the_suite_allows_passes() -> None:
 
 def test_a_run_without_base_says_that_nothing_was_compared() -> None:
     alone = case_result(SQUARE).model_copy(update={"judgement": None})
-    assert "nothing to compare with" in (judged(report(cases=(alone,)), base=False)[1] or "")
+    assert "no base to compare with" in (judged(report(cases=(alone,)), base=False)[1] or "")
 
 
 def test_head_and_base_are_read_from_their_folders(cpu_kernel: Path) -> None:

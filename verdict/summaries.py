@@ -1,13 +1,54 @@
-"""The outcome in one sentence, in words."""
+"""The outcome of an evaluation, and its reason in one sentence."""
+
+from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Protocol
 
-from contract.outcomes import Outcome, Reason, Verdict
+from contract.outcomes import OUTCOME_OF, Outcome, Reason, Verdict
 from contract.text import one_line
-from service.models import Comparison
 from verdict.words import percent, ratio_in_words
 
 _LIMIT = 400
+
+
+class Compared(Protocol):
+    """A case as it came out. `ratio` = time_head / time_base, with `low` and `high` as its interval; `skipped`: why it
+    was not measured; `allowance`: the suite's reason where a slowdown is forgiven."""
+
+    @property
+    def case(self) -> str: ...
+    @property
+    def skipped(self) -> str | None: ...
+    @property
+    def verdict(self) -> str | None: ...
+    @property
+    def ratio(self) -> float | None: ...
+    @property
+    def low(self) -> float | None: ...
+    @property
+    def high(self) -> float | None: ...
+    @property
+    def smallest_detectable(self) -> float | None: ...
+    @property
+    def reason(self) -> str | None: ...
+    @property
+    def allowed_slowdown(self) -> float | None: ...
+    @property
+    def allowance(self) -> str | None: ...
+
+
+def outcome_of(reason: Reason | None, cases: Sequence[Compared], *, built_only: bool) -> Outcome:
+    """`reason`: why it failed, None where nothing did."""
+    if reason is not None:
+        return OUTCOME_OF[reason]
+    if built_only:
+        return Outcome.BUILT
+    if any(each.verdict == Verdict.SLOWER and not each.allowance for each in cases):
+        return Outcome.SLOWER
+    if any(each.verdict == Verdict.INCONCLUSIVE for each in cases):
+        return Outcome.INCONCLUSIVE
+    return Outcome.PASSED
 
 
 def summarise_failure(*, outcome: Outcome, reason: Reason, message: str, case: str | None = None) -> str:
@@ -28,7 +69,7 @@ def summarise_built(architectures: Sequence[str], *, verified: bool) -> str:
     return f"compiled{f' for {named}' if named else ''}{checked}; not measured, as no card of the class was at hand"
 
 
-def summarise(outcome: Outcome, comparisons: Sequence[Comparison]) -> str:
+def summarise(outcome: Outcome, comparisons: Sequence[Compared]) -> str:
     """`outcome`: passed, slower or inconclusive."""
     slower = [each for each in comparisons if each.verdict == Verdict.SLOWER]
     forgiven = [each for each in slower if each.allowance]
@@ -62,12 +103,12 @@ def summarise(outcome: Outcome, comparisons: Sequence[Comparison]) -> str:
     return f"{sentence} ({'; '.join(note for note in notes if note)})" if any(notes) else sentence
 
 
-def _change(comparison: Comparison) -> str:
+def _change(compared: Compared) -> str:
     interval = None
-    if comparison.low is not None and comparison.high is not None:
-        interval = (comparison.low, comparison.high)
-    return ratio_in_words(comparison.ratio, interval)
+    if compared.low is not None and compared.high is not None:
+        interval = (compared.low, compared.high)
+    return ratio_in_words(compared.ratio, interval)
 
 
-def _allowed(comparison: Comparison) -> str:
-    return "" if comparison.allowed_slowdown is None else f" (allowed {percent(comparison.allowed_slowdown)})"
+def _allowed(compared: Compared) -> str:
+    return "" if compared.allowed_slowdown is None else f" (allowed {percent(compared.allowed_slowdown)})"
