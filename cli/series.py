@@ -10,6 +10,7 @@ from cli.errors import CliError
 from cli.text import case_name
 from contract.api import CompareOut, KernelOut, RevisionOut, Series
 from contract.devices import DeviceClass
+from contract.regressions import ChangeOut, ChangesOut
 from contract.statics import STATIC_METRICS
 from contract.views import NodeDetail
 
@@ -20,10 +21,12 @@ PREFERRED_METRICS = ("throughput", "throughput_over_baseline", "time")
 
 @dataclass(frozen=True)
 class Chosen:
-    """A series, and the kernel whose other series could be asked for."""
+    """A series, and the kernel whose other series could be asked for. `changes`: of machine code, where another
+    toolchain built it."""
 
     series: Series
     kernel: KernelOut
+    changes: tuple[ChangeOut, ...] = ()
 
 
 def kernels_of(client: Client, project: str) -> list[KernelOut]:
@@ -56,7 +59,9 @@ def choose_series(
         query = {"device_class": klass.value, "case": case_id, "metric": name}
         series = client.get(f"/projects/{project}/kernels/{kernel}/history", Series, **query)
         if any(point.value is not None for point in series.points):
-            return Chosen(series=series, kernel=found)
+            changes = f"/projects/{project}/kernels/{kernel}/changes"
+            told = client.get(changes, ChangesOut, **query).changes if of_machine_code else ()
+            return Chosen(series=series, kernel=found, changes=told)
         first = first or series
     assert first is not None  # noqa: S101 - there is a class, a case and a metric
     return Chosen(series=first, kernel=found)

@@ -47,7 +47,8 @@ def comparison_view(compared: CompareOut) -> RenderableType:
             detectable,
             _HOW[case.measured],
         )
-    parts: list[RenderableType] = [Text(title, style="bold"), Text(), table]
+    parts: list[RenderableType] = [Text(title, style="bold"), Text()]
+    parts += [table] if compared.cases else []
     parts += [Text(words) for words in _machine_code(compared)]
     return Group(*parts)
 

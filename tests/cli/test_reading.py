@@ -21,6 +21,7 @@ from contract.api import (
 )
 from contract.devices import DeviceClass
 from contract.outcomes import Outcome, Verdict
+from contract.regressions import ChangeOut, ChangesOut, RevisionSpot
 from contract.statics import FunctionStatics
 from contract.views import NodeDetail, Work
 from tests.cli.stub import AT, Stub, answer, evaluation, problem, revision
@@ -108,9 +109,32 @@ def test_history_of_machine_code_is_of_no_case(service: Stub) -> None:
     metric = "registers.sm_90a"
     kernel = KERNEL.model_copy(update={"metrics": ("time", metric)})
     service.routes["GET /projects/local/kernels"] = lambda _: answer([kernel])
-    service.routes[HISTORY] = SERIES.model_copy(update={"case": "", "metric": metric, "unit": "1"})
+    point = POINT.model_copy(update={"value": 128.0, "verdict": None, "ratio": None, "interval": None})
+    service.routes[HISTORY] = SERIES.model_copy(
+        update={"case": "", "metric": metric, "unit": "1", "baseline": None, "points": (point,)}
+    )
+    change = ChangeOut(
+        kind="segment",
+        revision=RevisionSpot(id="rev_4", label="v4", commit=None, summary=""),
+        changed={"nvcc": ("13.0.88", "13.1.2"), "triton": ("", "3.7.1")},
+        **dict.fromkeys(("after", "ratio", "interval", "before_value", "after_value", "note", "regression")),
+        unmeasured=(),
+    )
+    service.routes[HISTORY.replace("history", "changes")] = ChangesOut(
+        project="local",
+        kernel="hgemm",
+        device_class=DeviceClass.H200,
+        case="",
+        metric=metric,
+        changes=(change,),
+        pending=None,
+    )
     asked = runner.invoke(app, ["history", "hgemm", "--metric", metric, "--case", "4096^3"])
     assert asked.output.startswith("hgemm on h200, machine code, registers.sm_90a"), asked.output
+    said = [" ".join(line.split()) for line in asked.output.splitlines()]
+    assert "v4 aaaaaaaaa 128 passed XOR swizzle" in said
+    toolchains = "nvcc 13.0.88, then 13.1.2; triton none, then 3.7.1"
+    assert f"from v4 on by another toolchain ({toolchains}): not compared with what is before" in " ".join(said)
     assert [request.url.params["case"] for request in service.asked(HISTORY)] == [""]
 
 
