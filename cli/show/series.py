@@ -36,9 +36,11 @@ def series_view(chosen: Chosen) -> RenderableType:
     if not all(point.mainline for point in series.points):
         parts += [Text(), Text(f"{BESIDE} beside the mainline", style="dim")]
     others = [case_name(case) for case in kernel.cases if series.case not in (case, NO_CASE)]
-    if others:
-        parts += [Text(), Text(f"other cases (--case): {'; '.join(others)}", style="dim")]
     classes = [klass.value for klass in kernel.device_classes if klass is not series.device_class]
+    if others or classes:
+        parts.append(Text())
+    if others:
+        parts.append(Text(f"other cases (--case): {'; '.join(others)}", style="dim"))
     if classes:
         parts.append(Text(f"other classes (--device-class): {', '.join(classes)}", style="dim"))
     return Group(*parts)
