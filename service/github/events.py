@@ -228,13 +228,13 @@ async def _check_rights(repository: Repository, who: str, *, what: str) -> None:
 
 def _gate_meant(found: Sequence[GithubGate], pull: Pull, command: Command, said_at: datetime) -> GithubGate:
     """The gate over the pull request's head. A `run` without a commit means what was there to be read when it was said:
-    never a push that came after."""
+    never a push that came after, be it back to a commit that was there before."""
     head = next((gate for gate in found if gate.head_sha == pull.head_sha), None)
-    if head is None:
+    if head is None or head.current_since is None:
         raise RefusedDeliveryError("no gate is over the pull request's head yet: say it again")
     if command.commit is not None and not head.head_sha.startswith(command.commit):
         raise RefusedDeliveryError(f"{command.commit} is not the pull request's head any more")
-    if command.verb != "again" and command.commit is None and head.created_at > said_at:
+    if command.verb != "again" and command.commit is None and head.current_since > said_at:
         raise RefusedDeliveryError("the pull request's head came after the comment: name the commit that is meant")
     return head
 

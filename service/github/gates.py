@@ -76,7 +76,7 @@ def open_gate(session: Session, repository: GithubRepository, commit: Commit) ->
         restart(session, gate)
     elif gate.ended is not None:
         restart(session, gate)
-    gate.current = True
+    gate.current_since = gate.current_since or now()
     session.add(gate)
     if commit.kind == PULL:
         for other in of_pull(session, repository, commit.number):
@@ -128,7 +128,7 @@ def beside(session: Session, gate: GithubGate) -> Sequence[GithubGate]:
         GithubGate.head_sha == gate.head_sha,
         GithubGate.kind != PUSH,
         GithubGate.id != gate.id,
-        col(GithubGate.current).is_(True),
+        col(GithubGate.current_since).is_not(None),
     )
     return session.exec(query.order_by(col(GithubGate.id))).all()
 
@@ -145,7 +145,7 @@ def look_at_those_beside(session: Session, gate: GithubGate) -> None:
 
 def end_gate(session: Session, gate: GithubGate, *, why: str, reason: Reason) -> None:
     """Cancel what it still waits for; what another open gate waits for too goes on. A conclusion stays."""
-    gate.current = False
+    gate.current_since = None
     session.add(gate)
     if gate.state == DONE:
         session.flush()

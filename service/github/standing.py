@@ -43,7 +43,7 @@ class Scene:
 def scene_of(session: Session, gate: GithubGate, *, settings: Settings) -> Scene:
     """`open`: something may still change without anyone's doing."""
     scene = _scene(session, gate, settings=settings)
-    if not gate.current:
+    if gate.current_since is None:
         return scene
     beside = tuple(_scene(session, each, settings=settings) for each in gates.beside(session, gate))
     return replace(scene, beside=beside, open=scene.open or any(each.open for each in beside))

@@ -52,9 +52,9 @@ class GithubGate(SQLModel, table=True):
     `state`: due (to be planned), running, done (a button may wake it again). `plan` is service.github.plans.Plan.
     The row is the check's outbox: `sent` is the digest of what GitHub has of it, `publish_at` when to look again,
     `tries` how often GitHub refused since. `base_sha` is None until it is known (a pull request's merge base).
-    `ended` says why it was cancelled; `current` ends with a newer head, or with the pull request. `checks` counts the
-    check runs before this one; `version` the times that something else than its evaluations changed it.
-    `first_parent_index`: of a push, while the default branch contains it (service.github.line).
+    `ended` says why it was cancelled; `current_since` is None after a newer head, or the end of the pull request.
+    `checks` counts the check runs before this one; `version` the times that something else than its evaluations changed
+    it. `first_parent_index`: of a push, while the default branch contains it (service.github.line).
     """
 
     __tablename__ = "github_gate"
@@ -76,7 +76,7 @@ class GithubGate(SQLModel, table=True):
     fork: bool = False
     state: str = Field(default="due", max_length=16)
     ended: str | None = Field(default=None, sa_type=Text)
-    current: bool = True
+    current_since: datetime | None = optional_time_field()
     plan: Json | None = Field(default=None, sa_type=JSON)
     plan_tries: int = 0
     due_at: datetime = time_field()

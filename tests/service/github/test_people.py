@@ -1,5 +1,7 @@
 """What people may say to the gate, and who may."""
 
+from datetime import UTC, datetime
+
 import pytest
 
 from contract.outcomes import Reason, Stage
@@ -63,6 +65,27 @@ def test_a_comment_before_the_push_does_not_let_the_push_run(gated: Gated, main:
     )
     gated.deliver("issue_comment", payload, delivery="early")
     assert gated.settled("early") == "refused"
+    assert gated.queued() == []
+
+
+def test_a_push_back_to_an_earlier_commit_is_not_let_run_by_what_was_said_of_another(gated: Gated, main: str) -> None:
+    harmful = gated.git.commit(revision("v1_naive", "harmful"), main)
+    harmless = gated.git.commit(revision("v1_naive", "harmless"), main)
+    gated.push_to(7, harmful, fork=True)
+    gated.push_to(7, harmless, action="synchronize", fork=True)
+    gated.concluded(harmless, "action_required")
+    said = datetime.now(UTC).isoformat(timespec="seconds")
+    comment = {"body": "/kernelgate run", "user": {"login": "maintainer"}, "created_at": said}
+    payload = gated.payload(action="created", issue={"number": 7, "pull_request": {}}, comment=comment)
+    # Pushed back before the comment is worked off; its delivery comes after it, or before it.
+    pull = gated.pull(7, harmful, fork=True)
+    gated.deliver("issue_comment", payload, delivery="before")
+    assert gated.settled("before") == "refused"
+    gated.deliver("pull_request", gated.payload(action="synchronize", number=7, pull_request=pull), delivery="back")
+    assert gated.settled("back") == "done"
+    gated.deliver("issue_comment", payload, delivery="after")
+    assert gated.settled("after") == "refused"
+    gated.concluded(harmful, "action_required")
     assert gated.queued() == []
 
 
