@@ -266,7 +266,6 @@ def test_nodes_are_listed_with_what_they_do(service: Stub) -> None:
         spread=None,
         spread_floor=None,
         learnt=(),
-        learnt=(),
         outages=(),
     )
     work = Work(evaluation="ev_1", project="local", kernel="hgemm", label="v4")
