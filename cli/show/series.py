@@ -11,6 +11,7 @@ from cli.show.cases import plain_table
 from cli.show.outcomes import outcome_text, verdict_text
 from cli.text import case_name, number, ratio_with_interval
 from contract.api import Point, Series
+from contract.profile import PROFILE
 from contract.regressions import ChangeOut
 from contract.text import one_line
 
@@ -28,6 +29,8 @@ def series_view(chosen: Chosen) -> RenderableType:
     if not series.points:
         return Group(*parts, Text("no revision has been measured on this case and class"))
     table = _machine_code(series) if series.case == NO_CASE else _measured(series)
+    # The summary takes what the others leave.
+    table.expand, table.columns[-1].ratio = True, 1
     table.columns[-1].no_wrap = True
     table.columns[-1].overflow = "ellipsis"
     parts.append(table)
@@ -83,7 +86,8 @@ def _measured(series: Series) -> Table:
 def _unit(series: Series) -> str:
     """`time (us)`; a count has no unit that anybody reads."""
     counted = series.case == NO_CASE and series.unit == "1"
-    return series.metric if counted else f"{series.metric} ({one_line(series.unit)})"
+    name = PROFILE[series.metric].words if series.metric in PROFILE else series.metric
+    return name if counted else f"{name} ({one_line(series.unit)})"
 
 
 def _name(point: Point) -> tuple[str, str]:

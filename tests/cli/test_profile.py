@@ -11,14 +11,17 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from cli.main import app
+from cli.series import Chosen
 from cli.show.evaluation import evaluation_view
 from cli.show.profile import profile_comparison, profile_table
+from cli.show.series import series_view
 from contract.api import BaseRef, CaseComparison, CompareOut
 from contract.devices import DeviceClass
 from contract.outcomes import Stage
 from contract.profile import PROFILE
 from contract.report import CaseResult, LeftOut, Metric
 from tests.cli.stub import Stub, evaluation, revision
+from tests.cli.test_reading import KERNEL, POINT, SERIES
 
 CASE = "m=4096,n=4096,k=4096"
 VALUES = dict(zip(PROFILE, (71.25, 24.9, 12.5, 33.0, 0.5, 2.25, 0.0), strict=True))
@@ -98,3 +101,16 @@ def test_the_web_view_knows_the_same_counters_by_the_same_words() -> None:
     assert re.findall(r'^  \["([a-z0-9_]+)", "([^"]+)"\],$', source, re.MULTILINE) == [
         (name, shown.words) for name, shown in PROFILE.items()
     ]
+
+
+def history(metric: str, unit: str) -> list[str]:
+    """With summaries that are longer than the line."""
+    points = (POINT.model_copy(update={"summary": "word " * 60}),)
+    series = SERIES.model_copy(update={"metric": metric, "unit": unit, "points": points, "baseline": None})
+    return shown(series_view(Chosen(series=series, kernel=KERNEL)))
+
+
+def test_a_history_is_headed_by_the_counters_words_and_a_long_summary_takes_no_room_from_them() -> None:
+    rest = "of baseline against time ratio verdict outcome summary"
+    assert history("tensor_pipe_utilisation", "%")[1] == f"revision commit tensor pipe (%) {rest}"
+    assert history("time", "us")[1] == f"revision commit time (us) {rest}"
