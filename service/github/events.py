@@ -182,9 +182,12 @@ def _installation(session: Session, delivery: GithubDelivery, payload: _Payload)
 
 def _pull_request(session: Session, row: GithubRepository, action: str, payload: _Payload) -> None:
     pull = pull_of(payload["pull_request"])
+    if gates.is_stale(session, row, pull.number, pull.as_of):
+        raise RefusedDeliveryError(f"something newer than {pull.as_of} is known of pull request #{pull.number}")
     if action == "closed":
         why = "the pull request was merged" if payload["pull_request"].get("merged") else "the pull request was closed"
         for gate in gates.of_pull(session, row, pull.number):
+            gate.as_of = pull.as_of
             gates.end_gate(session, gate, why=why, reason=Reason.SUPERSEDED)
         return
     _open_pulls(session, row, [pull])
@@ -193,7 +196,12 @@ def _pull_request(session: Session, row: GithubRepository, action: str, payload:
 def _open_pulls(session: Session, row: GithubRepository, pulls: Sequence[Pull]) -> None:
     for pull in pulls:
         commit = Commit(
-            kind=gates.PULL, number=pull.number, head_sha=pull.head_sha, base_ref=pull.base_ref, fork=pull.fork
+            kind=gates.PULL,
+            number=pull.number,
+            head_sha=pull.head_sha,
+            base_ref=pull.base_ref,
+            fork=pull.fork,
+            as_of=pull.as_of,
         )
         gates.open_gate(session, row, commit)
 

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from sqlmodel import Session, col, select
@@ -37,7 +38,8 @@ _SERVICE = Principal(scope=Scope.ADMIN)
 
 @dataclass(frozen=True, kw_only=True)
 class Commit:
-    """What a gate is over. `base_sha`: known in a queue and for a push; a pull request's follows from its branch."""
+    """What a gate is over. `base_sha`: known in a queue and for a push; a pull request's follows from its branch.
+    `as_of`: when the pull request was like that."""
 
     kind: str
     head_sha: str
@@ -45,6 +47,7 @@ class Commit:
     number: int = 0
     base_sha: str | None = None
     fork: bool = False
+    as_of: datetime | None = None
 
 
 def open_gate(session: Session, repository: GithubRepository, commit: Commit) -> GithubGate:
@@ -77,6 +80,7 @@ def open_gate(session: Session, repository: GithubRepository, commit: Commit) ->
     elif gate.ended is not None:
         restart(session, gate)
     gate.current_since = gate.current_since or now()
+    gate.as_of = commit.as_of
     session.add(gate)
     if commit.kind == PULL:
         for other in of_pull(session, repository, commit.number):
@@ -91,6 +95,12 @@ def of_pull(session: Session, repository: GithubRepository, number: int) -> Sequ
         GithubGate.repository_id == repository.id, GithubGate.kind == PULL, GithubGate.number == number
     )
     return session.exec(query.order_by(col(GithubGate.id).desc())).all()
+
+
+def is_stale(session: Session, repository: GithubRepository, number: int, as_of: datetime | None) -> bool:
+    """Whether something newer is known of the pull request: deliveries may come late, and be sent again much later."""
+    known = [gate.as_of for gate in of_pull(session, repository, number) if gate.as_of is not None]
+    return as_of is not None and bool(known) and as_of < max(known)
 
 
 def of_commit(session: Session, repository: GithubRepository, head_sha: str) -> Sequence[GithubGate]:

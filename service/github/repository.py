@@ -3,6 +3,7 @@
 import base64
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, TypeVar
 
 import httpx
@@ -42,11 +43,14 @@ class Tree:
 
 @dataclass(frozen=True, kw_only=True)
 class Pull:
+    """`as_of`: when GitHub last changed it, where it says so."""
+
     number: int
     state: str
     head_sha: str
     base_ref: str
     fork: bool
+    as_of: datetime | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,4 +153,5 @@ def pull_of(data: dict[str, Any]) -> Pull:
         head_sha=str(head["sha"]),
         base_ref=str(base["ref"]),
         fork=head_repository is None or head_repository != base["repo"]["id"],
+        as_of=datetime.fromisoformat(str(data["updated_at"])) if data.get("updated_at") else None,
     )

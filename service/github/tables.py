@@ -52,7 +52,8 @@ class GithubGate(SQLModel, table=True):
     `state`: due (to be planned), running, done (a button may wake it again). `plan` is service.github.plans.Plan.
     The row is the check's outbox: `sent` is the digest of what GitHub has of it, `publish_at` when to look again,
     `tries` how often GitHub refused since. `base_sha` is None until it is known (a pull request's merge base).
-    `ended` says why it was cancelled; `current_since` is None after a newer head, or the end of the pull request.
+    `ended` says why it was cancelled; `current_since` is None after a newer head, or the end of the pull request, which
+    was as it is here at `as_of` (GitHub's clock).
     `checks` counts the check runs before this one; `version` the times that something else than its evaluations changed
     it. `first_parent_index`: of a push, while the default branch contains it (service.github.line).
     """
@@ -77,6 +78,7 @@ class GithubGate(SQLModel, table=True):
     state: str = Field(default="due", max_length=16)
     ended: str | None = Field(default=None, sa_type=Text)
     current_since: datetime | None = optional_time_field()
+    as_of: datetime | None = optional_time_field()
     plan: Json | None = Field(default=None, sa_type=JSON)
     plan_tries: int = 0
     due_at: datetime = time_field()

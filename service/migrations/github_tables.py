@@ -78,6 +78,7 @@ def _create_gates() -> None:
         sa.Column("state", sa.String(length=16), nullable=False),
         sa.Column("ended", sa.Text(), nullable=True),
         sa.Column("current_since", _TIME, nullable=True),
+        sa.Column("as_of", _TIME, nullable=True),
         sa.Column("plan", sa.JSON(), nullable=True),
         sa.Column("plan_tries", sa.Integer(), nullable=False),
         sa.Column("due_at", _TIME, nullable=False),

@@ -129,6 +129,30 @@ def test_a_replayed_delivery_is_acknowledged_logged_and_does_nothing(
     assert gated.queued() == []
 
 
+def test_a_delivery_that_comes_late_or_again_supersedes_nothing_newer(gated: Gated) -> None:
+    main = gated.git.commit(base_files(), branch="main")
+    old, new = (gated.git.commit({"README.md": text}, main) for text in ("old", "new"))
+
+    def event(action: str, head: str, minute: int) -> str:
+        pull = {**gated.pull(1, head), "updated_at": f"2026-01-01T00:{minute:02d}:00Z"}
+        delivery = str(uuid.uuid4())
+        payload = gated.payload(action=action, number=1, pull_request=pull)
+        gated.deliver("pull_request", payload, delivery=delivery)
+        return gated.settled(delivery)
+
+    assert event("synchronize", new, 2) == "done"
+    gated.concluded(new, "success")
+    assert event("opened", old, 1) == "refused"
+    assert gated.github.checks_of(old) == []
+    assert event("closed", new, 4) == "done"
+    assert event("reopened", new, 3) == "refused"
+    assert event("reopened", new, 5) == "done"
+    assert event("closed", new, 4) == "refused"
+    with gated.running.database.read() as session:
+        [gate] = session.exec(select(GithubGate)).all()
+    assert gate.current_since is not None
+
+
 def test_without_an_app_there_is_no_webhook(running: Running) -> None:
     answer = running.api().http.post(f"{running.url}/webhooks/github", content=b"{}")
     assert answer.status_code == 404
