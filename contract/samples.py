@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from contract.base import Model
+
+
+def _named(value: Any) -> Any:
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+# A name or a number: other harnesses count their processes.
+ProcessId = Annotated[str, BeforeValidator(_named)]
 
 
 class Round(Model):
@@ -20,8 +28,8 @@ class Pair(Model):
     """One head process beside one base process. Without process ids each is a fresh one."""
 
     rounds: tuple[Round, ...]
-    base_process: str | None = None
-    head_process: str | None = None
+    base_process: ProcessId | None = None
+    head_process: ProcessId | None = None
 
 
 class Comparison(Model):

@@ -96,7 +96,7 @@ def _judge(case: _Case, divisor: int) -> Judgement:
     mean = evidence.mean
     if evidence.processes < LOOKS[0]:
         return _inconclusive(
-            f"{evidence.processes} processes a side are too few to tell; at least {LOOKS[0]} are needed",
+            f"{_processes(evidence.processes)} a side can't tell; at least {LOOKS[0]} are needed",
             ratio=_exp(mean),
         )
     wide = departure_half_width(
@@ -144,6 +144,10 @@ def _judge(case: _Case, divisor: int) -> Judgement:
         f"{span} with {evidence.processes} processes a side, allowed {percent(allowed)}"
         + ("; more processes may tell" if more else ""),
     )
+
+
+def _processes(count: int) -> str:
+    return f"{count} process{'' if count == 1 else 'es'}"
 
 
 def _exp(logarithm: float) -> float:

@@ -17,6 +17,7 @@ Values = npt.NDArray[np.float64]
 
 # Two revisions of one kernel differ by less; a factor of a thousand is a changed unit.
 _SUSPICIOUS_RATIO = 500.0
+_ROUNDS_THAT_TELL = 3
 
 
 class UnusableError(ValueError):
@@ -45,7 +46,9 @@ def gather(comparison: Comparison) -> Evidence:
     """The evidence of a comparison; raises UnusableError where a sample is missing or is no positive number."""
     if not comparison.pairs:
         raise UnusableError("there are no pairs of processes")
-    values = np.array([_pair_value(pair, place) for place, pair in enumerate(comparison.pairs, start=1)])
+    rounds = [_round_values(pair, place) for place, pair in enumerate(comparison.pairs, start=1)]
+    # The median over a pair's rounds: a round is balanced, so drift cancels inside it.
+    values = np.array([float(np.median(each)) for each in rounds])
     if comparison.better == "higher":
         values = -values
     furthest = float(values[np.argmax(np.abs(values))])
@@ -54,17 +57,23 @@ def gather(comparison: Comparison) -> Evidence:
     floor = comparison.spread_floor
     if floor is None or not math.isfinite(floor):
         typical = median_low(sample for pair in comparison.pairs for sample in pair.rounds[0].base)
-        floor = default_floor(comparison.unit, typical)
+        floor = default_floor(comparison.unit, typical, unrest=_unrest(rounds))
     return _pooled(values, comparison.pairs, max(floor, LEAST))
 
 
-def _pair_value(pair: Pair, place: int) -> float:
-    """Median over the rounds of ln(head/base): a round is balanced, so drift cancels inside it."""
+def _unrest(rounds: list[Values]) -> float:
+    """What rounds of one pair are apart: the standard deviation inside the pairs, in the median of those that tell."""
+    inside = [float(each.std(ddof=1)) for each in rounds if len(each) >= _ROUNDS_THAT_TELL]
+    return float(np.median(inside)) if inside else 0.0
+
+
+def _round_values(pair: Pair, place: int) -> Values:
+    """ln(head/base) of each round."""
     if not pair.rounds:
         raise UnusableError(f"pair {place} has no rounds")
     base = _round_levels(pair.rounds, "base", place)
     head = _round_levels(pair.rounds, "head", place)
-    return float(np.median(head - base))
+    return head - base
 
 
 def _round_levels(rounds: tuple[Round, ...], side: str, place: int) -> Values:

@@ -22,16 +22,22 @@ _BY_DURATION_US: tuple[tuple[float, float], ...] = (
     (float("inf"), 0.0005),
 )
 _WITHOUT_DURATION = 0.0010
+# Under a power cap: 0.18 % between pairs of processes, while the rounds inside one are over 0.5 % apart, as they are
+# nowhere else but where a machine is disturbed.
+CAPPED = 0.0018
+_RESTLESS = 0.005
 # Below the resolution of every clock in use; keeps identical samples from claiming certainty.
 LEAST = 1e-5
 
 
-def default_floor(unit: str, value: float) -> float:
-    """The floor for calls of `value` in `unit`; a unit that isn't a time gets one for middling calls."""
+def default_floor(unit: str, value: float, *, unrest: float = 0.0) -> float:
+    """The floor for calls of `value` in `unit`; a unit that isn't a time gets one for middling calls. `unrest`: the
+    standard deviation of a pair's rounds, where that many are known."""
     scale = _US.get(unit)
-    if scale is None:
-        return _WITHOUT_DURATION
-    return next(floor for limit, floor in _BY_DURATION_US if value * scale < limit or limit == float("inf"))
+    floor = _WITHOUT_DURATION
+    if scale is not None:
+        floor = next(floor for limit, floor in _BY_DURATION_US if value * scale < limit or limit == float("inf"))
+    return max(floor, CAPPED) if unrest > _RESTLESS else floor
 
 
 # Calls are alike whose times, and whose bytes, differ by less than these factors.

@@ -2,8 +2,10 @@ from datetime import UTC, datetime
 
 import pytest
 
+from contract.samples import Comparison, Pair, Round
 from contract.spreads import Spread
-from verdict.floors import LEAST, learnt_floor
+from verdict.evidence import gather
+from verdict.floors import CAPPED, LEAST, default_floor, learnt_floor
 
 
 def spread(time_us=100.0, bytes_a_call=1e6, *, sd=0.001, pairs=8, capped=False):
@@ -43,3 +45,15 @@ def test_calls_of_another_duration_other_bytes_or_under_a_power_cap_and_few_pair
 def test_nothing_learnt_is_no_floor_and_no_floor_is_nothing():
     assert floor() is None
     assert floor(spread(sd=0.0)) == LEAST
+
+
+def test_rounds_that_are_far_apart_are_those_of_a_power_cap_or_a_disturbed_machine():
+    assert default_floor("us", 200.0) == default_floor("us", 200.0, unrest=0.004) == 0.001
+    assert default_floor("us", 200.0, unrest=0.006) == CAPPED
+    assert default_floor("us", 3.0, unrest=0.006) > CAPPED
+
+
+@pytest.mark.parametrize(("apart", "floor"), [(0.001, 0.001), (0.02, CAPPED)])
+def test_evidence_without_a_floor_of_its_own_takes_it_from_its_rounds(apart, floor):
+    rounds = tuple(Round(base=(200.0,), head=(200.0 * (1 + apart * side),)) for side in (-1, 1, 1, -1))
+    assert gather(Comparison(unit="us", allowed_slowdown=0.005, pairs=(Pair(rounds=rounds),) * 8)).floor == floor

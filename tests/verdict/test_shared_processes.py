@@ -27,7 +27,7 @@ def test_pairs_without_ids_are_fresh_processes():
 def test_one_pair_of_processes_measured_sixteen_times_is_one_process_a_side():
     judged = verdict.decide(comparison(*[pair(0.05, "b", "h")] * 16))
     assert judged.verdict is Verdict.INCONCLUSIVE
-    assert "1 processes a side" in judged.reason
+    assert "1 process a side can't tell" in judged.reason
 
 
 def test_eight_heads_beside_one_base_are_hardly_more_than_one_process():

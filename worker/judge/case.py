@@ -19,7 +19,7 @@ from contract.samples import Comparison, Pair, Round
 from contract.spreads import Spread
 from contract.verdicts import Judgement
 from verdict import LOOKS
-from verdict.floors import learnt_floor
+from verdict.floors import CAPPED, learnt_floor
 from worker.judge import metrics
 from worker.judge.bursts import Burst, Subject
 from worker.judge.faults import FaultError
@@ -74,14 +74,15 @@ class CaseRun:
 
     @cached_property
     def spread_floor(self) -> float | None:
-        """What the node has learnt of calls like the base's; asked at the first look, and the same at each."""
+        """Of calls like the base's, where the node has learnt it; asked at the first look, and the same at each."""
         dims, dtype = self.subject.dims, self.subject.how.dtype
-        return learnt_floor(
+        learnt = learnt_floor(
             self.spreads,
             time_us=statistics.median(self.process_values(1)),
             bytes_a_call=self.subject.operator.bytes_moved(dims, dtype),
             capped=self.capped,
         )
+        return CAPPED if learnt is None and self.capped else learnt
 
     def comparison(self) -> Comparison:
         """What the last look saw."""
