@@ -36,6 +36,7 @@ def compare(workloads: Sequence[Workload], *, seed: int) -> dict[str, dict[str, 
                 allowed=ALLOWED,
                 ratio=ratio,
                 processes=8,
+                floor=workload.floor,
             )
             hits[OURS][ratio] += found.verdicts[Verdict.SLOWER]
     of = EVALUATIONS * len(workloads)

@@ -38,10 +38,11 @@ def beyond(workload: Workload) -> float | None:
 
 def of_workload(workload: Workload, *, seed: int) -> dict[str, Any]:
     rng = np.random.default_rng(seed)
+    floor = workload.floor
     most = EVALUATIONS if workload.fresh else FEWER
 
     def run(**how: Any) -> ours.Found:
-        how = {"evaluations": FEWER, "allowed": ALLOWED, **how}
+        how = {"evaluations": FEWER, "allowed": ALLOWED, "floor": floor, **how}
         return ours.evaluate(rng, workload.values, time_us=workload.time_us, **how)
 
     alarms = {allowed: run(evaluations=most, allowed=allowed) for allowed in (0.001, ALLOWED, 0.01)}
@@ -53,6 +54,7 @@ def of_workload(workload: Workload, *, seed: int) -> dict[str, Any]:
         "capped": workload.capped,
         "time_us": round(workload.time_us, 1),
         "recorded_pairs": len(workload.pairs),
+        "floor": floor,
         "spread": float(workload.values.std(ddof=1)),
         "identical": {f"{allowed:g}": _alarmed(each) for allowed, each in alarms.items()},
         # With what a node that learnt the workload's spread would assume.

@@ -1,7 +1,8 @@
 """Evaluations drawn from recorded pairs, judged as the project judges: look after look until one decides.
 
 Every evaluation draws its pairs with replacement. As the recorded code is identical on both sides, each drawn pair may
-have its sides changed; a slowdown is put in by multiplying the head's times.
+have its sides changed; a slowdown is put in by multiplying the head's times. A pair brings its one value,
+as a verdict takes it from the samples; the floor is that of all samples together.
 """
 
 from __future__ import annotations

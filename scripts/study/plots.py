@@ -10,7 +10,13 @@ import matplotlib as mpl
 
 mpl.use("svg")
 mpl.rcParams.update(
-    {"svg.hashsalt": "kernelgate", "font.size": 9, "axes.spines.top": False, "axes.spines.right": False}
+    {
+        "svg.hashsalt": "kernelgate",
+        "svg.fonttype": "none",
+        "font.size": 9,
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+    }
 )
 
 from matplotlib import pyplot as plt  # noqa: E402 - after its settings

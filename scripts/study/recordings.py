@@ -47,6 +47,11 @@ class Workload:
         """ln(head/base) of each pair, as a verdict takes it from the samples."""
         return np.array([value_of(pair) for pair in self.pairs])
 
+    @property
+    def floor(self) -> float:
+        """The least spread that a verdict on these samples assumes, while nothing is learnt."""
+        return gather(Comparison(unit="us", allowed_slowdown=0.005, pairs=tuple(self.pairs))).floor
+
     def levels(self) -> list[float]:
         """One number a process, us: what a harness that runs once and reports a mean would say."""
         return [
