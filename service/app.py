@@ -85,7 +85,8 @@ def create_app(settings: Settings | None = None, *, publisher: Publisher | None 
     app.state.database = database
     app.state.services = services
     app.state.job_keys = Keys(settings)
-    app.add_middleware(BodyLimit, limit=settings.max_request_bytes)
+    deliveries = {github.WEBHOOK: max(settings.max_request_bytes, github.LARGEST_DELIVERY_BYTES)}
+    app.add_middleware(BodyLimit, limit=settings.max_request_bytes, at=deliveries)
     app.add_middleware(GZipMiddleware, minimum_size=4096, compresslevel=3)
     app.add_middleware(SecurityHeaders)
     problems.install(app)

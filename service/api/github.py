@@ -12,6 +12,9 @@ from service.problems import ProblemError
 
 router = APIRouter(tags=["github"])
 webhooks = APIRouter(tags=["github"])
+WEBHOOK = "/webhooks/github"
+# GitHub sends none that is larger.
+LARGEST_DELIVERY_BYTES = 25 << 20
 _JOB_TOKEN = {"token": "eyJhbGciOiJSUzI1NiIs…"}
 
 
@@ -21,7 +24,7 @@ class Acknowledged(Model):
     kept: bool
 
 
-@webhooks.post("/webhooks/github", status_code=status.HTTP_202_ACCEPTED)
+@webhooks.post(WEBHOOK, status_code=status.HTTP_202_ACCEPTED)
 async def receive_delivery(request: Request, services: ServicesDep) -> Acknowledged:
     """A delivery of the GitHub App. It is kept and acknowledged at once, and worked off after that."""
     secret = services.settings.github_webhook_secret

@@ -153,6 +153,12 @@ def test_a_delivery_that_comes_late_or_again_supersedes_nothing_newer(gated: Gat
     assert gate.current_since is not None
 
 
+def test_the_largest_delivery_that_github_sends_is_kept_and_a_larger_one_is_not_read(gated: Gated) -> None:
+    padding = "x" * (24 << 20)
+    assert gated.deliver("push", gated.payload(ref="refs/heads/topic", padding=padding)).json() == {"kept": True}
+    assert gated.deliver("push", gated.payload(padding=padding + padding)).status_code == 413
+
+
 def test_without_an_app_there_is_no_webhook(running: Running) -> None:
     answer = running.api().http.post(f"{running.url}/webhooks/github", content=b"{}")
     assert answer.status_code == 404
