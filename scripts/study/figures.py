@@ -7,7 +7,7 @@ import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from statistics import median
+from statistics import fmean, median, stdev
 from typing import Any
 
 import numpy as np
@@ -139,6 +139,19 @@ def held(path: Path) -> dict[str, Any]:
     }
 
 
+def run_to_run(folder: Path, workloads: Sequence[Workload]) -> list[dict[str, Any]]:
+    """Relative standard deviations between runs of each harness, and of ours between processes of the same kernel."""
+    found: dict[str, dict[str, Any]] = {}
+    for path in sorted(folder.glob("*_harnesses.json")):
+        for harness, own in json.loads(path.read_text(encoding="utf-8"))["runs"].items():
+            for title, times in own.items():
+                row = found.setdefault(title, {"workload": title, "time_us": median(times)})
+                row[harness] = {"runs": len(times), "spread": stdev(times) / fmean(times)}
+    # A pair has two processes.
+    ours_ = {each.name: float(each.values.std(ddof=1)) / 2**0.5 for each in workloads if each.fresh}
+    return [row | {"kernelgate": ours_.get(title)} for title, row in found.items()]
+
+
 def _least(do: Callable[[], object]) -> float:
     took = []
     for _ in range(5):
@@ -170,4 +183,5 @@ def all_of(workloads: Sequence[Workload], *, seed: int, ladders: Path) -> Mappin
         "two_levels": two_levels(seed=seed),
         "quickness": quickness(),
         "held": held(ladders),
+        "run_to_run": run_to_run(ladders.parent, workloads),
     }

@@ -31,6 +31,7 @@ from worker import pipeline
 from worker.node import probe_gpu
 from worker.settings import WorkerSettings
 
+ROOT = Path(__file__).parents[2]
 SUBJECT = Path(__file__).parent / "subject"
 SOURCE = "handed_on.cu"
 IDENTICAL_PROCESSES, SLOWED_PROCESSES = 16, 8

@@ -22,6 +22,9 @@ What people use today, on the same samples: the share of evaluations called slow
 evaluations a figure). Identical code is shown as bursts of fresh processes and as events around single calls, which is
 what these tools are mostly given. What finds 0.7 % here also finds it in identical code: look at the first columns."""
 
+RUN_TO_RUN = """\
+How far runs are apart, each a process of its own: what `triton.testing.do_bench` and NVBench report of the same kernels
+(standard deviation over the mean), and what one process of a pair brings here."""
 TWO_LEVELS = """\
 - Two levels between processes, 0.8, 2 and 13 % apart, a tenth to half of the processes on the slow one: {alarms} alarms
   in {of} evaluations of identical code. (Where half of the processes are slow, 8 pairs all show head slow and base fast
@@ -51,6 +54,7 @@ def page(results: Mapping[str, Any]) -> str:
             PEERS.format(of=next(iter(results["peers"]["fresh"].values()))["1"]["of"]),
             peers(results["peers"]),
             "![Alarms on identical code by rule](plots/alarms.svg)",
+            *([RUN_TO_RUN, run_to_run(results["run_to_run"])] if results.get("run_to_run") else []),
             _rest(results),
         )
     )
@@ -99,6 +103,25 @@ def peers(found: Mapping[str, Mapping[str, Any]]) -> str:
         for name in names
     )
     return _table(header, rows)
+
+
+def run_to_run(rows: Sequence[Mapping[str, Any]]) -> str:
+    def spread(row: Mapping[str, Any], harness: str) -> str:
+        return _percent(row[harness]["spread"], 3) if harness in row else ""
+
+    return _table(
+        ("workload", "us", "do_bench", "NVBench", "Kernelgate"),
+        (
+            (
+                row["workload"],
+                f"{row['time_us']:.3g}",
+                spread(row, "do_bench"),
+                spread(row, "nvbench"),
+                _percent(row["kernelgate"], 3) if row["kernelgate"] is not None else "",
+            )
+            for row in rows
+        ),
+    )
 
 
 def _rest(results: Mapping[str, Any]) -> str:

@@ -12,7 +12,7 @@ from contract.devices import DeviceClass
 from contract.outcomes import Verdict
 from contract.samples import Comparison, Round
 from scripts.study import __main__ as study
-from scripts.study import against_peers, limits, ours, peers, record, recordings
+from scripts.study import against_peers, figures, limits, ours, peers, record, recordings, tables
 
 WORKLOADS = {f"{each.source} {each.name}": each for each in recordings.read(study.DATA)}
 CALM = tuple(100.0 + 0.01 * place for place in range(8))
@@ -119,3 +119,17 @@ def test_what_was_recorded_is_read_back(tmp_path: Path):
     assert (workload.kind, workload.fresh, workload.capped) == ("copy", True, True)
     assert (len(workload.pairs), list(workload.slowed)) == (2, [1.007])
     assert workload.held_s == [0.5, 0.5, 0.5]
+
+
+def test_how_far_runs_of_other_harnesses_are_apart_stands_beside_ours(tmp_path: Path):
+    runs = {"do_bench": {"wmma_100us": [100.0, 102.0, 98.0]}, "nvbench": {"compute_40us": [40.0, 40.0, 40.4]}}
+    (tmp_path / "some_harnesses.json").write_text(json.dumps({"unit": "us", "runs": runs}))
+    found = figures.run_to_run(tmp_path, [WORKLOADS["h200_fresh wmma_100us"]])
+    assert [row["workload"] for row in found] == ["wmma_100us", "compute_40us"]
+    assert found[0]["do_bench"] == {"runs": 3, "spread": pytest.approx(0.02)}
+    assert found[0]["kernelgate"] == pytest.approx(0.00094 / 2**0.5, rel=0.01)
+    assert found[1]["kernelgate"] is None
+    assert tables.run_to_run(found).splitlines()[2:] == [
+        "| wmma_100us | 100 | 2.000 % |  | 0.067 % |",
+        "| compute_40us | 40 |  | 0.575 % |  |",
+    ]
