@@ -26,12 +26,13 @@ class Known:
 @dataclass(frozen=True, kw_only=True)
 class Place:
     """`base`: what the head is compared with, None where nothing came before it. `left`: the known heads that the
-    branch doesn't contain any more."""
+    branch doesn't contain any more. `late`: the branch has known heads beyond this one."""
 
     index: int
     base: str | None
     base_index: int
     left: tuple[str, ...] = ()
+    late: bool = False
 
 
 async def place_of(
@@ -64,15 +65,16 @@ async def place_of(
         under = known[below - 1]
         compared = await _compare(repository, under.sha, head)
         if compared is not None:
-            return _on(under, compared, left=left)
+            return _on(under, compared, left=left, late=below < kept)
     # Nothing known is below it. Whatever can be compared tells its place all the same.
     first = await _first_place(repository, head=head, before=before, parents=parents)
     index = known[-1].index + (newest.ahead - newest.behind if newest is not None else 1)
-    return Place(index=index, base=first.base, base_index=index - (first.index - first.base_index), left=left)
+    below_it = index - (first.index - first.base_index)
+    return Place(index=index, base=first.base, base_index=below_it, left=left, late=kept > 0)
 
 
-def _on(under: Known, compared: Compared, *, left: tuple[str, ...] = ()) -> Place:
-    return Place(index=under.index + compared.ahead, base=under.sha, base_index=under.index, left=left)
+def _on(under: Known, compared: Compared, *, left: tuple[str, ...] = (), late: bool = False) -> Place:
+    return Place(index=under.index + compared.ahead, base=under.sha, base_index=under.index, left=left, late=late)
 
 
 async def _first_place(repository: Repository, *, head: str, before: str | None, parents: Sequence[str]) -> Place:

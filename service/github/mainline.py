@@ -21,7 +21,7 @@ from service.github.plans import Planned
 from service.github.tables import GithubGate
 from service.models import Kernel, Project, Revision
 from service.problems import ProblemError
-from service.projects import put_suite
+from service.projects import put_suite, suite_of
 from service.regressions.leaving import leave_mainline
 from service.settings import Settings
 from service.standings import refresh_all_standings
@@ -45,7 +45,11 @@ def record(
     for fault in plan.faults:
         log.warning("push %s to %s: %s", gate.head_sha, project.slug, fault.said)
     _leave(session, gate=gate, project=project, left=place.left)
-    taken = {suite.kernel: suite for suite in plan.suites if _take_suite(session, gate, project, suite)}
+    taken = {
+        suite.kernel
+        for suite in plan.suites
+        if (place.late and _has_suite(session, project, suite.kernel)) or _take_suite(session, gate, project, suite)
+    }
     wakes = []
     for target in plan.targets:
         if target.kernel not in taken:
@@ -53,10 +57,11 @@ def record(
         kernel = kernel_by_name(session, project=project, name=target.kernel, lock=True)
         _place_earlier(session, kernel, before=place.base_index)
         suite_row = current_suite(session, kernel)
+        suite = suite_of(suite_row, kernel)
         revisions = queueing.Revisions(session=session, kernel=kernel, planned=planned, sizes=sizes)
         base = revisions.base(target.base, place=place.base_index) if target.base else None
         head = revisions.on_line(target.head, place=place.index, branch=gate.base_ref)
-        for device_class, build_only in queueing.classes_of(session, taken[target.kernel], settings=settings):
+        for device_class, build_only in queueing.classes_of(session, suite, settings=settings):
             evaluation = ensure_evaluation(
                 session,
                 kernel=kernel,
@@ -70,6 +75,11 @@ def record(
             if evaluation is not None:
                 wakes.append(wake_of(evaluation))
     return wakes
+
+
+def _has_suite(session: Session, project: Project, name: str) -> bool:
+    query = select(Kernel.suite_id).where(Kernel.project_id == project.id, Kernel.name == name)
+    return session.exec(query).first() is not None
 
 
 def _take_suite(session: Session, gate: GithubGate, project: Project, suite: Suite) -> bool:

@@ -20,7 +20,7 @@ from service.github import gates, mainline, queueing
 from service.github.client import Github, GithubAwayError, GithubRefusedError, pause_after, tries_in
 from service.github.folders import FolderError
 from service.github.line import Known, NotOnBranchError, Place, place_of
-from service.github.planning import make_plan, read_config
+from service.github.planning import make_plan, read_config, with_all_suites
 from service.github.plans import Fault, Hold, Plan, Planned
 from service.github.repository import GoneError, Repository
 from service.github.tables import GithubGate, GithubRepository
@@ -34,6 +34,8 @@ log = logging.getLogger(__name__)
 
 # GitHub may show a branch as it was for a moment: so often is asked before a push counts as pushed away.
 _PATIENT_TRIES = 3
+# A push that can't be planned for so long holds up no other.
+_WAITED_FOR = timedelta(days=1)
 
 
 def due(session: Session, *, moment: datetime) -> list[str]:
@@ -46,6 +48,7 @@ def due(session: Session, *, moment: datetime) -> list[str]:
             earlier.repository_id == GithubGate.repository_id,
             earlier.kind == gates.PUSH,
             earlier.state == gates.DUE,
+            col(earlier.created_at) > moment - _WAITED_FOR,
             tuple_(col(earlier.created_at), col(earlier.id)) < tuple_(col(GithubGate.created_at), col(GithubGate.id)),
         )
         .exists()
@@ -115,7 +118,12 @@ class Planner:
         _, parents = await repository.commit(gate.head_sha)
         if gate.kind == gates.PUSH:
             place = await self._place(gate, repository, parents)
-            return await self._compare(gate, Trees(repository), tip=gate.head_sha, base=place.base), place
+            trees = Trees(repository)
+            planned = await self._compare(gate, trees, tip=gate.head_sha, base=place.base)
+            if place.left:
+                # What left may have brought suites: those that the branch has now are not told by a comparison.
+                planned = await with_all_suites(planned, trees, head=gate.head_sha)
+            return planned, place
         try:
             tip, base = await self._base(gate, repository)
         except GoneError:

@@ -1,5 +1,6 @@
 """Two commits -> a plan: which revisions changed, what each is compared with, and what needs a person."""
 
+import contextlib
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
@@ -109,6 +110,26 @@ async def make_plan(
         suites=tuple(draft.suites),
     )
     return Planned(plan=plan, bundles=draft.bundles)
+
+
+async def with_all_suites(planned: Planned, trees: Trees, *, head: str) -> Planned:
+    """The plan with the suite of every kernel at the head that can be read."""
+    try:
+        config = await read_config(trees, head)
+    except FolderError:
+        return planned  # its notes say so
+    root = await trees.root(head)
+    suites: dict[str, Suite] = {}
+    for path in config.kernels if config else ():
+        entry = await trees.find(root, path)
+        if entry is None or entry.kind != "tree":
+            continue
+        for folder in (await kernel_folders(trees, commit=head, tree=entry.sha, path=path)).values():
+            with contextlib.suppress(FolderError):  # a fault of the plan where the push brought it
+                suite = await read_suite(trees, folder)
+                suites[suite.kernel] = suite
+    plan = planned.plan.model_copy(update={"suites": tuple(suites.values())})
+    return planned.model_copy(update={"plan": plan})
 
 
 async def _plan_kernel(draft: Draft, *, base: KernelFolder | None, head: KernelFolder | None) -> None:

@@ -12,7 +12,7 @@ from contract.manifest import parse_suite
 from service.github.tables import GithubGate
 from tests.service.client import case_result, report
 from tests.service.conftest import BACKENDS, wait_for
-from tests.service.github.gated import Gated, Judge, base_files, revision, suite, times
+from tests.service.github.gated import KERNEL, Gated, Judge, base_files, revision, suite, times
 
 
 def push(gated: Gated, before: str, after: str) -> str:
@@ -169,6 +169,27 @@ def test_deliveries_out_of_order_and_a_lost_one_leave_no_gap(gated: Gated, main:
     deliver(gated, first, second)
     gated.measure(times(1.0))
     assert line(gated) == [first, second, third, third]
+
+
+def test_the_suite_is_the_branchs_own_after_a_rewrite_and_never_an_older_ones(gated: Gated, main: str) -> None:
+    def with_suite(before: str, allowed: float) -> str:
+        text = suite("v1_naive", "v2_blocked", policy=f"allowed_slowdown = {allowed}")
+        return gated.git.commit({f"{KERNEL}/suite.toml": text}, before)
+
+    def allowed() -> float:
+        found = gated.api.ok("GET", "/projects/acme--kernels/kernels/sgemm_cpu/suite")["suite"]
+        return float(found["policy"]["allowed_slowdown"])
+
+    first = with_suite(main, 0.01)
+    second = with_suite(first, 0.02)
+    third = with_suite(second, 0.03)
+    push(gated, main, first)
+    # The second's delivery comes after the third's.
+    push(gated, second, third)
+    deliver(gated, first, second)
+    assert allowed() == 0.03
+    push(gated, third, first)
+    assert allowed() == 0.01
 
 
 def test_a_late_delivery_of_what_was_pushed_away_is_none(gated: Gated, main: str) -> None:
