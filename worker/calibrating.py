@@ -109,6 +109,7 @@ def measure(subject: Subject, *, settings: WorkerSettings, over: threading.Event
                 "policy": Policy(allowed_slowdown=_UNDECIDABLE),
                 "allowances": (),
                 "predictions": (),
+                "sanitize": (),
             }
         ),
         protocol_version=PROTOCOL_VERSION,
