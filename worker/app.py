@@ -88,10 +88,15 @@ def _die_with_the_worker(**_: Any) -> None:
 def _tell_that_it_is_here(**_: Any) -> None:
     settings = WorkerSettings()
     client = _client(settings)
-    presence = Presence(settings, client=client, about=lambda: Agent(settings, client).about())
+    calibration = Calibration(settings)
+    presence = Presence(
+        settings,
+        client=client,
+        about=lambda: Agent(settings, client).about(),
+        learning=lambda: calibration.at_work,
+    )
     worker_shutting_down.connect(lambda **_: presence.stop(), weak=False)
     presence.start()
-    calibration = Calibration(settings)
     worker_shutting_down.connect(lambda **_: calibration.stop(), weak=False)
     calibration.start()
 

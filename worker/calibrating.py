@@ -52,6 +52,7 @@ class Calibration:
     def __init__(self, settings: WorkerSettings, *, idle_s: float = _IDLE_S, every_s: float = _EVERY_S) -> None:
         self._settings, self._idle_s, self._every_s = settings, idle_s, every_s
         self._over = threading.Event()
+        self.at_work = False
         self._thread = threading.Thread(target=self._run, name="calibration", daemon=True)
 
     def start(self) -> None:
@@ -65,10 +66,13 @@ class Calibration:
         while not self._over.wait(self._every_s):
             try:
                 with turn.taken_if_idle(self._settings, since_s=self._idle_s) as idle:
+                    self.at_work = idle
                     if idle:
                         learn(self._settings, over=self._over)
             except Exception:  # noqa: BLE001 - the node serves all the same
                 _log.exception("this node could not learn its spreads")
+            finally:
+                self.at_work = False
 
 
 def learn(settings: WorkerSettings, *, over: threading.Event) -> Spread | None:

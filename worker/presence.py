@@ -25,11 +25,15 @@ class Presence:
         *,
         client: ServiceClient,
         about: Callable[[], NodeInfo],
+        learning: Callable[[], bool] = lambda: False,
         every_s: float = EVERY_S,
     ) -> None:
+        """`learning`: whether the node is busy for itself alone; then what it last said of itself is said again."""
         self._settings = settings
         self._client = client
         self._about = about
+        self._learning = learning
+        self._last: NodeInfo | None = None
         self._every_s = every_s
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, name="presence", daemon=True)
@@ -45,12 +49,16 @@ class Presence:
         while not self._over.is_set():
             # Asking a card how it is, or a core for an answer, must not disturb what is measured on it.
             if not busy(self._settings):
-                self._tell()
+                self._tell(anew=True)
+            elif self._learning():
+                self._tell(anew=False)
             self._over.wait(self._every_s)
 
-    def _tell(self) -> None:
+    def _tell(self, *, anew: bool) -> None:
         try:
-            self._client.present(self._about(), limit_s=_ANSWER_LIMIT_S)
+            if anew or self._last is None:
+                self._last = self._about()
+            self._client.present(self._last, limit_s=_ANSWER_LIMIT_S)
         except (Refused, Unreachable) as error:
             _log.warning("the service was not told that this node is here: %s", error)
         except Exception:  # noqa: BLE001 - a thread that ended would leave an idle node looking lost

@@ -17,12 +17,12 @@ from worker.turn import busy
 
 
 @contextmanager
-def presence(stub: Stub, tmp_path: Path, about=None) -> Iterator[Presence]:
+def presence(stub: Stub, tmp_path: Path, about=None, learning=lambda: False) -> Iterator[Presence]:
     run = settings(tmp_path)
     run.cache_dir.mkdir(exist_ok=True)
     told = NodeInfo(name="test-node", device_class="cpu", host="here", device="a CPU")
     with ServiceClient(stub.url, "token", sleep=lambda _: None) as client:
-        made = Presence(run, client=client, about=about or (lambda: told), every_s=0.01)
+        made = Presence(run, client=client, about=about or (lambda: told), learning=learning, every_s=0.01)
         made.start()
         yield made
         made.stop()
@@ -53,6 +53,25 @@ def test_a_node_at_work_is_neither_asked_nor_told_of(tmp_path):
             fcntl.flock(lock, fcntl.LOCK_UN)
             assert asked.wait(10)
             stub.until(lambda: bool(stub.present))
+
+
+def test_a_node_that_learns_is_there_and_is_not_asked_again(tmp_path):
+    asked, learning = [], threading.Event()
+
+    def about() -> NodeInfo:
+        asked.append(1)
+        return NodeInfo(name="test-node", device_class="cpu", host="here", device="a CPU")
+
+    run = settings(tmp_path)
+    run.cache_dir.mkdir(exist_ok=True)
+    with Stub() as stub, run.lock_file.open("w") as lock, presence(stub, tmp_path, about, learning.is_set):
+        stub.until(lambda: bool(stub.present))
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        learning.set()
+        before = len(asked)
+        told = len(stub.present)
+        stub.until(lambda: len(stub.present) > told + 3)
+        assert len(asked) <= before + 1
 
 
 @pytest.mark.parametrize("what", [RuntimeError("no device"), OSError("no more processes")])
