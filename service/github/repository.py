@@ -126,7 +126,8 @@ class Repository:
 
     async def find_check(self, head_sha: str, external_id: str) -> int | None:
         """The check run that an earlier, unheard answer made."""
-        url = f"{self._path}/commits/{head_sha}/check-runs?check_name={CHECK_NAME}&filter=latest"
+        # Not only the latest: another pull request over the commit may have made one since.
+        url = f"{self._path}/commits/{head_sha}/check-runs?check_name={CHECK_NAME}&filter=all&per_page=100"
         found = await self._get(url)
         return next((int(run["id"]) for run in found["check_runs"] if run.get("external_id") == external_id), None)
 

@@ -213,8 +213,10 @@ class FakeGithub:
         self._change(check, body)
         return 200, {"id": check["id"]}
 
-    def find_checks(self, _repository: FakeRepository, match: Any, *_: Any) -> tuple[int, Any]:
+    def find_checks(self, _repository: FakeRepository, match: Any, _body: Any, request: Request) -> tuple[int, Any]:
         found = [{"id": each["id"], "external_id": each["external_id"]} for each in self.checks_of(match[1])]
+        if request.query_params.get("filter", "latest") == "latest":
+            found = found[-1:]
         return 200, {"total_count": len(found), "check_runs": found}
 
     def _change(self, check: dict[str, Any], body: dict[str, Any]) -> None:

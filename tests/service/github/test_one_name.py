@@ -4,6 +4,7 @@ import pytest
 
 from service.github.conclusions import Decision, hold_back
 from tests.service.conftest import wait_for
+from tests.service.github.fake import Trouble
 from tests.service.github.gated import Gated, base_files, revision, times
 
 GOOD = Decision(status="completed", conclusion="success", sentence="all is well")
@@ -37,6 +38,19 @@ def test_a_second_pull_request_of_the_same_commit_is_no_way_round_the_first(gate
     assert check["output"]["title"].startswith("pull request #1 to main: ")
     assert gated.settled(gated.comment(1, "/kernelgate accept it is right")) == "done"
     wait_for(lambda: [each["conclusion"] for each in gated.github.checks_of(slow)] == ["success", "success"])
+
+
+def test_a_check_whose_creation_was_not_heard_of_is_found_beside_a_newer_one(gated: Gated) -> None:
+    main = gated.git.commit(base_files(), branch="main")
+    head = gated.git.commit({"README.md": "x"}, main)
+    gated.github.troubles += [
+        Trouble(at="POST /repos/acme/kernels/check-runs", status=502, after=True),
+        Trouble(at="GET /repos/acme/kernels/commits/", status=500, times=3),
+    ]
+    gated.push_to(1, head)
+    wait_for(lambda: gated.github.checks_of(head))
+    gated.push_to(2, head, base="main")
+    wait_for(lambda: [each.get("conclusion") for each in gated.github.checks_of(head)] == ["success", "success"])
 
 
 def test_a_closed_pull_request_holds_nothing_back(gated: Gated, slow: str) -> None:
