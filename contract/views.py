@@ -64,10 +64,11 @@ class Headline(Model):
 
 
 class KernelDetail(KernelOut):
-    """One kernel with what its page chooses from. `static_metrics` are lines of no case: what the machine code says."""
+    """One kernel with what its page chooses from. `static_metrics` are lines of no case, by class: what the machine
+    code says."""
 
     headlines: tuple[Headline, ...]
-    static_metrics: tuple[MetricName, ...]
+    static_metrics: dict[DeviceClass, tuple[MetricName, ...]]
 
 
 class Work(Model):

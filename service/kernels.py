@@ -63,7 +63,11 @@ def kernel_outs(session: Session, project: Project, *, only: str | None = None) 
 
 def kernel_detail(session: Session, project: Project, kernel: Kernel) -> KernelDetail:
     standings = session.exec(select(Standing.content).where(Standing.kernel_id == kernel.id)).all()
-    own = select(Series.metric).where(Series.kernel_id == kernel.id, Series.case == "")
+    lines = select(Series.device_class, Series.metric).where(Series.kernel_id == kernel.id, Series.case == "")
+    static_metrics: dict[DeviceClass, tuple[str, ...]] = {}
+    for device_class, metric in session.exec(lines.order_by(col(Series.metric))).all():
+        klass = DeviceClass(device_class)
+        static_metrics[klass] = (*static_metrics.get(klass, ()), metric)
     return KernelDetail(
         **dict(kernel_outs(session, project, only=kernel.name)[0]),
         headlines=tuple(
@@ -71,7 +75,7 @@ def kernel_detail(session: Session, project: Project, kernel: Kernel) -> KernelD
             for one in standings
             if one["case"] is not None and one["metric"] is not None
         ),
-        static_metrics=tuple(session.exec(own.distinct().order_by(col(Series.metric))).all()),
+        static_metrics=static_metrics,
     )
 
 

@@ -1,10 +1,12 @@
-"""A series as CSV, for spreadsheets and scripts."""
+"""What charts show as CSV, for spreadsheets and scripts: a series, a comparison, how a revision scales."""
 
 import csv
 import io
 import re
+from collections.abc import Iterable, Sequence
 
-from contract.api import Series
+from contract.api import CompareOut, Series
+from contract.views import Scaling
 
 CSV = "text/csv"
 COLUMNS = (
@@ -26,19 +28,43 @@ COLUMNS = (
     "ratio_high",
     "summary",
 )
+_COMPARED = (
+    "case",
+    "verdict",
+    "ratio",
+    "ratio_low",
+    "ratio_high",
+    "smallest_detectable",
+    "measured",
+    "base_time",
+    "head_time",
+    "base_throughput",
+    "head_throughput",
+)
+_SCALED = (
+    "family",
+    "case",
+    "x",
+    "value",
+    "low",
+    "high",
+    "unit",
+    "baseline",
+    "over_baseline",
+    "throughput",
+    "flops_per_byte",
+)
 # A spreadsheet takes a cell that begins so for a formula, and a summary is its author's.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def series_csv(series: Series) -> str:
-    """A header and one line a point, lines ended as RFC 4180 has it. Empty cells where nothing is known."""
-    text = io.StringIO(newline="")
-    writer = csv.writer(text)
-    writer.writerow(COLUMNS)
-    for point in series.points:
-        low, high = point.interval or (None, None)
-        writer.writerow(
-            [
+    """One line a point."""
+
+    def lines() -> Iterable[Sequence[object]]:
+        for point in series.points:
+            low, high = point.interval or (None, None)
+            yield (
                 point.revision,
                 _plain(point.label),
                 point.commit,
@@ -56,8 +82,62 @@ def series_csv(series: Series) -> str:
                 low,
                 high,
                 _plain(point.summary),
-            ]
-        )
+            )
+
+    return _written(COLUMNS, lines())
+
+
+def comparison_csv(compared: CompareOut) -> str:
+    """One line a case; ratios are time_head / time_base."""
+
+    def lines() -> Iterable[Sequence[object]]:
+        for case in compared.cases:
+            low, high = case.interval or (None, None)
+            values = [side.get(metric) for metric in ("time", "throughput") for side in (case.base, case.head)]
+            yield (
+                case.case,
+                case.verdict,
+                case.ratio,
+                low,
+                high,
+                case.smallest_detectable,
+                case.measured,
+                *values,
+            )
+
+    return _written(_COMPARED, lines())
+
+
+def scaling_csv(scaling: Scaling) -> str:
+    """One line a case of each family."""
+    return _written(
+        _SCALED,
+        (
+            (
+                _plain(curve.family),
+                point.case,
+                point.x,
+                point.value,
+                point.low,
+                point.high,
+                scaling.unit,
+                point.baseline,
+                point.over_baseline,
+                point.throughput,
+                point.flops_per_byte,
+            )
+            for curve in scaling.curves
+            for point in curve.points
+        ),
+    )
+
+
+def _written(columns: Sequence[str], lines: Iterable[Sequence[object]]) -> str:
+    """A header and the lines, ended as RFC 4180 has it. Empty cells where nothing is known."""
+    text = io.StringIO(newline="")
+    writer = csv.writer(text)
+    writer.writerow(columns)
+    writer.writerows(lines)
     return text.getvalue()
 
 

@@ -14,7 +14,7 @@ from service.find import kernel_by_name, project_by_slug
 from service.history import series_out
 from service.kept import Kept, version_of
 from service.scaling import scaling_out
-from service.tables import CSV, attachment, series_csv
+from service.tables import CSV, attachment, scaling_csv, series_csv
 
 MOST_POINTS = 10_000
 # A thinned line is some 300 kB.
@@ -37,6 +37,11 @@ Points = Annotated[
         " stay, and every revision that failed or is faster or slower than its base",
     ),
 ]
+Named = Annotated[
+    str | None, Query(max_length=100, description="a label, an id or a digest; by default the newest measured")
+]
+Family = Annotated[str | None, Query(max_length=200, description="by default every family of the suite")]
+Download = Annotated[bool, Query(description="as a file to keep")]
 
 
 @router.get("/projects/{project}/kernels/{kernel}/history", response_model=Series)
@@ -54,7 +59,7 @@ def get_history(
     after: After = None,
     mainline: Mainline = False,
     points: Points = None,
-    download: Annotated[bool, Query(description="as a file to keep")] = False,
+    download: Download = False,
     request: Request,
 ) -> Response:
     """Points in the order of the mainline, oldest first. A revision that failed has an outcome and no value. The
@@ -134,15 +139,17 @@ def get_scaling(
     kernel: str,
     database: DatabaseDep,
     principal: Reader,
+    response: Response,
     *,
     device_class: DeviceClass,
-    revision: Annotated[
-        str | None, Query(max_length=100, description="a label, an id or a digest; by default the newest measured")
-    ] = None,
-    family: Annotated[str | None, Query(max_length=200, description="by default every family of the suite")] = None,
+    revision: Named = None,
+    family: Family = None,
     metric: Metric = "throughput",
+    download: Download = False,
 ) -> Scaling:
     """One revision over the sizes of its case families, beside the baseline."""
+    if download:
+        response.headers.update(attachment(kernel, device_class, "scaling", metric, ending="json"))
     with database.read() as session:
         owner = project_by_slug(session, principal=principal, slug=project)
         return scaling_out(
@@ -154,3 +161,35 @@ def get_scaling(
             family=family,
             metric=metric,
         )
+
+
+@router.get(
+    "/projects/{project}/kernels/{kernel}/scaling.csv",
+    response_class=Response,
+    responses={200: {"content": {CSV: {"schema": {"type": "string"}}}}},
+)
+def get_scaling_csv(
+    project: str,
+    kernel: str,
+    database: DatabaseDep,
+    principal: Reader,
+    *,
+    device_class: DeviceClass,
+    revision: Named = None,
+    family: Family = None,
+    metric: Metric = "throughput",
+) -> Response:
+    """The same curves as a table: one line a case, with a header."""
+    with database.read() as session:
+        owner = project_by_slug(session, principal=principal, slug=project)
+        scaling = scaling_out(
+            session,
+            project=owner,
+            kernel=kernel_by_name(session, project=owner, name=kernel),
+            device_class=device_class,
+            revision=revision,
+            family=family,
+            metric=metric,
+        )
+    headers = attachment(kernel, device_class, "scaling", scaling.label, metric, ending="csv")
+    return Response(scaling_csv(scaling), media_type=CSV, headers=headers)

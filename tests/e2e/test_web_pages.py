@@ -10,6 +10,9 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page
 
+from cli.bundles import read_suite
+from contract.api import Scope
+from service.auth import issue_token
 from tests.e2e import revisions
 from tests.e2e.browser import Tab, chromium
 from tests.e2e.stack import Stack, until
@@ -17,21 +20,28 @@ from tests.e2e.stack import Stack, until
 ROOT = Path(__file__).parents[2]
 CASE = "b1-h64-s1024-d128-full"
 B300 = f"/projects/local/kernels/attention_b300?class=b300&case={CASE}&metric=throughput"
+HGEMM = "/projects/local/kernels/hgemm?class=h200&earlier=1"
 MARKUP = "<img src=x onerror=window.hacked=1><script>window.hacked=1</script>"
 BROKEN = f'#error "{MARKUP}"\n'
 
 
 class Site:
-    """A service with the published history, one kernel that passed, one that doesn't compile."""
+    """A service with the histories of data/; a kernel with a revision that passed, one against it, and one that doesn't
+    compile."""
 
     def __init__(self, folder: Path) -> None:
         self.stack = Stack(folder)
         self.stack.start()
-        history = (ROOT / "data" / "published_history.csv").read_text()
-        imported = {"csv": history, "provenance": f"published; {MARKUP}"}
-        self.stack.api.ok("POST", "/projects/local/imports", json=imported)
+        suite = read_suite(ROOT / "kernels" / "hgemm").model_dump(mode="json")
+        self.stack.api.ok("PUT", "/projects/local/kernels/hgemm/suite", json=suite)
+        for name in ("published_history.csv", "h200_ladders.csv"):
+            imported = {"csv": (ROOT / "data" / name).read_text(), "provenance": f"published; {MARKUP}"}
+            self.stack.api.ok("POST", "/projects/local/imports", json=imported)
         self.kernel = self.stack.kernel(summary=f"Small products {MARKUP}")
         self.passed = self.stack.passed(self.stack.submit(kernel=self.kernel))
+        again = revisions.files(revisions.source("volatile int spare = 0; (void)spare;"), label="v2")
+        self.compared = self.stack.ended(self.stack.submit(again, kernel=self.kernel))
+        assert self.compared["cases"][0]["judgement"], self.compared
         broken = revisions.files(BROKEN, label="broken").copy()
         broken["kernel.toml"] = broken["kernel.toml"].replace('"a test"', f"'{MARKUP}'")
         self.broken = self.stack.ended(self.stack.submit(broken, kernel=self.kernel))
@@ -69,8 +79,10 @@ def _pages(site: Site) -> dict[str, str]:
     return {
         "/projects/local": "New and bad",
         B300: "17 revisions",
-        f"/projects/local/kernels/{site.kernel}": "2 revisions",
+        f"/projects/local/kernels/{site.kernel}?code=1": "3 revisions",
+        HGEMM: "beside earlier revisions",
         site.revision(site.passed): "Verification",
+        site.revision(site.compared): "The processes' values",
         site.revision(site.broken): "build failed",
         "/regressions": "affected case",
         "/nodes": "last heard of",
@@ -126,7 +138,7 @@ def test_the_history_is_read_by_arrow_keys_and_every_choice_is_in_the_address(ta
     assert page.locator(".readout").inner_text() == _words(chart)
     page.get_by_label("range").select_option("20")
     page.get_by_role("button", name="from zero").click()
-    page.get_by_role("button", name="as ratio to baseline").click()
+    page.get_by_role("button", name="of baseline").click()
     assert re.search(r"at=rev_\w+.*range=20.*zero=1.*ratio=1", page.url)
     page.reload()
     chart.wait_for()
@@ -158,6 +170,95 @@ def test_a_revision_says_its_outcome_its_cases_and_its_verification(tab: Tab, si
     assert all(stage in stages for stage in ("fetch", "build", "verify", "measure"))
     page.get_by_text("Source", exact=True).click()
     page.get_by_text("static void gemm").wait_for()
+
+
+def test_the_verification_says_error_and_bound_of_every_check(tab: Tab, site: Site) -> None:
+    page = tab.open(site.revision(site.passed), shows="Verification")
+    page.get_by_text("Errors and bounds").click()
+    table = page.get_by_role("region", name="Error and bound of every check")
+    table.wait_for()
+    rows = table.get_by_role("row")
+    checks = [check for check in site.passed["checks"] if check["error"] is not None]
+    assert checks
+    assert rows.count() == 1 + len(checks)
+    worst = max(checks, key=lambda check: check["of_bound"] or 0.0)
+    assert worst["family"].replace("_", " ") in rows.nth(1).inner_text()
+
+
+def test_a_comparison_shows_every_process_and_can_be_kept(tab: Tab, site: Site) -> None:
+    page = tab.open(site.revision(site.compared), shows="The processes' values")
+    page.get_by_text("The processes' values").click()
+    case = page.get_by_role("region", name="Median time per call").get_by_role("row")
+    assert case.count() == 3
+    page.locator("figure circle").first.wait_for()
+    compared = page.get_by_role("region", name="Cases, the slowest first")
+    assert "side by side" in compared.inner_text()
+    href = page.locator("#cases ~ p .files").get_by_role("link", name="CSV").get_attribute("href")
+    assert tab.context.request.get(f"{tab.url}{href}").text().startswith("case,verdict,ratio")
+    page.get_by_role("button", name="Compare with another revision").click()
+    page.get_by_role("option", name="broken").wait_for(state="attached")
+    page.get_by_label("against").select_option(site.broken["revision"]["id"])
+    page.get_by_text("in two evaluations").or_(page.get_by_text("not measured")).first.wait_for()
+    assert "against=rev_" in page.url
+
+
+def test_the_machine_code_stands_beside_the_bases_and_over_the_revisions(tab: Tab, site: Site) -> None:
+    page = tab.open(site.revision(site.compared), shows="Machine code")
+    figures = page.get_by_role("region", name="Machine code of").first
+    assert [words for words in figures.get_by_role("row").first.inner_text().split() if words] == [
+        "figure",
+        "v1",
+        "v2",
+        "change",
+        "drawn",
+    ]
+    page = tab.open(f"/projects/local/kernels/{site.kernel}", shows="3 revisions")
+    page.get_by_text("Machine code over the revisions").click()
+    page.locator(".small-line path").first.wait_for()
+    table = page.get_by_role("region", name="Machine code over the revisions as a table")
+    assert table.get_by_role("row").count() == 3
+    assert "code (B)" in table.inner_text()
+    assert "code=1" in page.url
+
+
+def test_a_case_family_scales_beside_the_baseline_and_earlier_revisions(tab: Tab) -> None:
+    page = tab.open("/projects/local/kernels/hgemm?class=h200", shows="beside earlier revisions")
+    section = page.get_by_role("region", name="Scaling of square", exact=True)
+    table = section.get_by_role("region", name="Scaling of square as a table")
+    assert "4096^3" in table.inner_text()
+    assert section.locator(".curve .baseline circle").count() >= 4
+    page.get_by_role("button", name="beside earlier revisions").click()
+    section.locator(".curve .earlier").nth(3).wait_for()
+    assert "earlier=1" in page.url
+    assert all(label in table.get_by_role("row").first.inner_text() for label in ("v1", "v2", "v3", "v4"))
+    files = page.locator("section[aria-labelledby=scaling] .files")
+    href = files.get_by_role("link", name="CSV").get_attribute("href")
+    assert tab.context.request.get(f"{tab.url}{href}").text().startswith("family,case,x")
+
+
+def test_nodes_say_what_they_measure_by_and_when_they_could_not_be_used(tab: Tab, site: Site) -> None:
+    with site.stack.database.write() as session:
+        worker = site.stack.client(issue_token(session, scope=Scope.WORKER, node="gpu-08")[1])
+    said = {"name": "gpu-08", "device_class": "rtx4090", "host": "rack-4", "device": "NVIDIA GeForce RTX 4090"}
+    worker.ok("PUT", "/nodes/gpu-08", json={**said, "healthy": False, "problem": f"Xid 79 {MARKUP}"})
+    page = tab.open("/nodes", shows="Outages")
+    nodes = page.get_by_role("region", name="Nodes")
+    assert "unhealthy" in nodes.get_by_role("row").filter(has_text="gpu-08").inner_text()
+    assert "○ idle" in nodes.get_by_role("row").filter(has_text="node-1").inner_text()
+    outage = page.get_by_role("region", name="Outages, the newest first").get_by_role("row").filter(has_text="gpu-08")
+    assert "lasts" in outage.inner_text()
+    assert "Xid 79 <img" in outage.inner_text()
+    tab.accessible()
+    worker.ok("PUT", "/nodes/gpu-08", json=said)
+    outage.get_by_text("lasts").wait_for(state="detached")
+
+
+def test_a_session_that_ended_is_noticed_and_asked_for_again(tab: Tab, site: Site) -> None:
+    page = tab.open("/nodes", shows="node-1")
+    tab.context.clear_cookies()
+    page.get_by_label("Token").wait_for()
+    _sign_in(page, site.stack.token)
+    page.get_by_role("region", name="Nodes").get_by_role("row").filter(has_text="node-1").wait_for()
 
 
 def test_a_failed_evaluation_shows_the_compilers_words_under_the_line(tab: Tab, site: Site) -> None:
@@ -202,6 +303,10 @@ def test_an_evaluation_is_followed_live_and_cancelled(tab: Tab, site: Site) -> N
         until(lambda: site.stack.reached("verify"), "the judge verifies")
         page = tab.open(f"/evaluations/{evaluation}", shows="Now")
         page.locator(".progress li", has_text="verify").wait_for()
+        nodes = tab.context.new_page()
+        nodes.goto(f"{tab.url}/nodes")
+        nodes.get_by_role("link", name=re.compile(r"^kernel\d+ live$")).wait_for()
+        nodes.close()
         page.get_by_role("button", name="Cancel it").click()
         page.locator(".sentence", has_text="cancelled (by request)").wait_for()
     finally:
@@ -228,7 +333,7 @@ def test_a_token_signs_in_where_one_was_going_and_signing_out_ends_it(browser: A
     page.get_by_role("alert").wait_for()
     _sign_in(page, site.stack.token)
     page.get_by_role("heading", name="Nodes").wait_for()
-    assert page.get_by_role("row").filter(has_text="node-1").count() == 1
+    assert page.get_by_role("region", name="Nodes").get_by_role("row").filter(has_text="node-1").count() == 1
     page.get_by_role("button", name="Sign out").click()
     page.get_by_label("Token").wait_for()
     page.goto(tab.url + "/nodes")
@@ -258,7 +363,7 @@ def test_a_service_that_is_away_is_said_to_be_and_its_return_noticed(browser: An
     page = tab.open("/nodes", shows="node-1")
     page.route("**/api/**", lambda route: route.abort())
     page.get_by_text("The service does not answer").wait_for()
-    assert page.get_by_role("row").filter(has_text="node-1").count() == 1
+    assert page.get_by_role("region", name="Nodes").get_by_role("row").filter(has_text="node-1").count() == 1
     page.unroute("**/api/**")
     page.get_by_text("The service does not answer").wait_for(state="detached")
     context.close()

@@ -128,6 +128,32 @@ def test_a_case_family_is_a_curve_over_its_sizes_beside_the_baseline(api, node):
         assert api.problem("GET", "/projects/local/kernels/sgemm_cpu/scaling", params=asked)["type"] == kind
 
 
+def test_every_chart_can_be_kept_as_csv_and_as_json(api, two):
+    def table(path, **asked):
+        answer = get(api, f"sgemm_cpu/{path}", params={"device_class": "cpu", **asked})
+        assert answer.headers["content-type"].startswith("text/csv")
+        assert answer.headers["content-disposition"].startswith("attachment; filename=")
+        return list(csv.DictReader(io.StringIO(answer.text, newline="")))
+
+    cases = table("compare.csv", base="v1", head="v2")
+    assert [row["case"] for row in cases] == list(CASES)
+    assert (cases[0]["verdict"], float(cases[0]["ratio"])) == ("slower", pytest.approx(1.5, abs=1e-3))
+    assert (cases[0]["base_time"], cases[0]["head_time"]) == ("100.0", "100.0")
+    for path, asked in (("compare", {"base": "v1", "head": "v2"}), ("scaling", {})):
+        answer = get(api, f"sgemm_cpu/{path}", params={"device_class": "cpu", "download": True, **asked})
+        assert answer.headers["content-disposition"].endswith('.json"')
+        assert (
+            "content-disposition" not in get(api, f"sgemm_cpu/{path}", params={"device_class": "cpu", **asked}).headers
+        )
+    api.bring_suite(cases=[{**case, "family": "=square"} for case in SUITE["cases"]])
+    scaled = table("scaling.csv", revision="v1")
+    assert [(row["family"], row["case"], row["x"]) for row in scaled] == [
+        ("'=square", CASES[0], "64"),
+        ("'=square", CASES[1], "128"),
+    ]
+    assert {row["value"] for row in scaled} == {"5.2"}
+
+
 @pytest.mark.parametrize(("dtype", "unit", "most"), [("fp16", "TFLOPS", 989.5), ("fp32", "GFLOPS", 494_700.0)])
 def test_what_the_card_can_do_at_most_is_of_the_kernels_type_and_in_the_curves_unit(api, node, dtype, unit, most):
     api.bring_suite(dtype=dtype, device_classes=["h200"], cases=[{**SUITE["cases"][0], "family": "square"}])

@@ -63,10 +63,10 @@ def test_one_kernel_says_which_line_stands_for_it_on_each_class_and_which_are_of
         if (one["kernel"], one["device_class"]) == ("attention_b300", "b300")
     )
     assert found["headlines"] == [{name: standing[name] for name in ("device_class", "case", "metric")}]
-    assert found["static_metrics"] == []
+    assert found["static_metrics"] == {}
 
 
 def test_the_lines_of_no_case_are_those_of_the_machine_code(api, node):
     api.bring_suite()
     evaluate(api, node, "v1", statics=(FunctionStatics(function="a", architecture="x86-64", code_bytes=100),))
-    assert api.ok("GET", "/projects/local/kernels/sgemm_cpu")["static_metrics"] == ["code_bytes"]
+    assert api.ok("GET", "/projects/local/kernels/sgemm_cpu")["static_metrics"] == {"cpu": ["code_bytes"]}

@@ -15,3 +15,8 @@ export function toKernel(
   const query = search.size ? `?${search}` : "";
   return `${toProject(project)}/kernels/${part(kernel)}${query}`;
 }
+
+export const apiOf = (project: string, kernel: string): string =>
+  `/api/v1/projects/${part(project)}/kernels/${part(kernel)}`;
+export const toBadge = (project: string, kernel: string, deviceClass: string): string =>
+  `/badge/${part(project)}/${part(kernel)}/${part(deviceClass)}.svg`;

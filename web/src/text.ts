@@ -131,8 +131,12 @@ const METRICS: Record<string, string> = {
   memory_throughput: "memory throughput",
 };
 
-/** A metric's name for people; that of a number of bytes says so in its unit. */
-export const metricName = (metric: string): string => METRICS[metric] ?? words(metric.replace(/_bytes$/, ""));
+/** A metric's name for people. A number of bytes says so in its unit; an architecture stands behind its dot. */
+export function metricName(metric: string): string {
+  const [name = "", architecture] = metric.split(".");
+  const said = METRICS[name] ?? words(name.replace(/_bytes$/, ""));
+  return architecture ? `${said} (${architecture})` : said;
+}
 
 /** `ratio` and `1` are no units that anybody reads. */
 export const unitName = (unit: string | null | undefined): string =>

@@ -1,4 +1,4 @@
-import { QueryCache, QueryClient, queryOptions } from "@tanstack/react-query";
+import { infiniteQueryOptions, QueryCache, QueryClient, queryOptions } from "@tanstack/react-query";
 import { client, type DeviceClass, keepCsrf, OfflineError, ProblemError, unwrap } from "./client";
 
 export const REFRESH_MS = 15_000;
@@ -125,11 +125,19 @@ export const revisionQuery = (id: string) =>
       unwrap(client.GET("/api/v1/revisions/{revision_id}", { params: { path: { revision_id: id } }, signal })),
   });
 
+/** The newest first, page by page. */
 export const revisionsQuery = (project: string, kernel: string) =>
-  queryOptions({
+  infiniteQueryOptions({
     queryKey: ["revisions", project, kernel],
-    queryFn: ({ signal }) =>
-      unwrap(client.GET("/api/v1/revisions", { params: { query: { project, kernel, limit: 100 } }, signal })),
+    queryFn: ({ pageParam, signal }) =>
+      unwrap(
+        client.GET("/api/v1/revisions", {
+          params: { query: { project, kernel, after: pageParam, limit: 100 } },
+          signal,
+        }),
+      ),
+    initialPageParam: undefined as string | undefined,
+    getNextPageParam: (page) => page.next ?? undefined,
   });
 
 export const filesQuery = (id: string) =>

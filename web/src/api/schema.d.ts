@@ -398,6 +398,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/projects/{project}/kernels/{kernel}/compare.csv": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Comparison Csv
+         * @description The same cases as a table: one line a case, with a header.
+         */
+        get: operations["get_comparison_csv_api_v1_projects__project__kernels__kernel__compare_csv_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/projects/{project}/kernels/{kernel}/history": {
         parameters: {
             query?: never;
@@ -451,6 +471,26 @@ export interface paths {
          * @description One revision over the sizes of its case families, beside the baseline.
          */
         get: operations["get_scaling_api_v1_projects__project__kernels__kernel__scaling_get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/projects/{project}/kernels/{kernel}/scaling.csv": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Scaling Csv
+         * @description The same curves as a table: one line a case, with a header.
+         */
+        get: operations["get_scaling_csv_api_v1_projects__project__kernels__kernel__scaling_csv_get"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1596,7 +1636,8 @@ export interface components {
         };
         /**
          * KernelDetail
-         * @description One kernel with what its page chooses from. `static_metrics` are lines of no case: what the machine code says.
+         * @description One kernel with what its page chooses from. `static_metrics` are lines of no case, by class: what the machine
+         *     code says.
          */
         KernelDetail: {
             /** Cases */
@@ -1618,7 +1659,9 @@ export interface components {
             /** Revisions */
             revisions: number;
             /** Static Metrics */
-            static_metrics: string[];
+            static_metrics: {
+                [key: string]: string[];
+            };
             /** Summary */
             summary: string;
         };
@@ -4327,6 +4370,8 @@ export interface operations {
                 /** @description a label, a revision id or a digest */
                 head: string;
                 device_class: components["schemas"]["DeviceClass"];
+                /** @description as a file to keep */
+                download?: boolean;
             };
             header?: never;
             path: {
@@ -4344,6 +4389,84 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["CompareOut"];
+                };
+            };
+            /** @description Something in the request is wrong; `field` names it */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "detail": "kernel.toml: constraints.multiple_of.q is not a dimension of gemm (m, n, k)",
+                     *       "field": "files",
+                     *       "status": 422,
+                     *       "title": "Bundle bad manifest",
+                     *       "type": "urn:kernelgate:problem:bundle-bad-manifest"
+                     *     }
+                     */
+                    "application/problem+json": {
+                        /** Detail */
+                        detail: string;
+                        /** Field */
+                        field?: string | null;
+                        /** Status */
+                        status: number;
+                        /** Title */
+                        title: string;
+                        /** Type */
+                        type: string;
+                    };
+                };
+            };
+            /** @description A problem (RFC 9457): what was wrong, where, and what to do */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /** Detail */
+                        detail: string;
+                        /** Field */
+                        field?: string | null;
+                        /** Status */
+                        status: number;
+                        /** Title */
+                        title: string;
+                        /** Type */
+                        type: string;
+                    };
+                };
+            };
+        };
+    };
+    get_comparison_csv_api_v1_projects__project__kernels__kernel__compare_csv_get: {
+        parameters: {
+            query: {
+                /** @description a label, a revision id or a digest */
+                base: string;
+                /** @description a label, a revision id or a digest */
+                head: string;
+                device_class: components["schemas"]["DeviceClass"];
+            };
+            header?: never;
+            path: {
+                project: string;
+                kernel: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/csv": string;
                 };
             };
             /** @description Something in the request is wrong; `field` names it */
@@ -4580,6 +4703,8 @@ export interface operations {
                 /** @description by default every family of the suite */
                 family?: string | null;
                 metric?: string;
+                /** @description as a file to keep */
+                download?: boolean;
             };
             header?: never;
             path: {
@@ -4597,6 +4722,85 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Scaling"];
+                };
+            };
+            /** @description Something in the request is wrong; `field` names it */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "detail": "kernel.toml: constraints.multiple_of.q is not a dimension of gemm (m, n, k)",
+                     *       "field": "files",
+                     *       "status": 422,
+                     *       "title": "Bundle bad manifest",
+                     *       "type": "urn:kernelgate:problem:bundle-bad-manifest"
+                     *     }
+                     */
+                    "application/problem+json": {
+                        /** Detail */
+                        detail: string;
+                        /** Field */
+                        field?: string | null;
+                        /** Status */
+                        status: number;
+                        /** Title */
+                        title: string;
+                        /** Type */
+                        type: string;
+                    };
+                };
+            };
+            /** @description A problem (RFC 9457): what was wrong, where, and what to do */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": {
+                        /** Detail */
+                        detail: string;
+                        /** Field */
+                        field?: string | null;
+                        /** Status */
+                        status: number;
+                        /** Title */
+                        title: string;
+                        /** Type */
+                        type: string;
+                    };
+                };
+            };
+        };
+    };
+    get_scaling_csv_api_v1_projects__project__kernels__kernel__scaling_csv_get: {
+        parameters: {
+            query: {
+                device_class: components["schemas"]["DeviceClass"];
+                /** @description a label, an id or a digest; by default the newest measured */
+                revision?: string | null;
+                /** @description by default every family of the suite */
+                family?: string | null;
+                metric?: string;
+            };
+            header?: never;
+            path: {
+                project: string;
+                kernel: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/csv": string;
                 };
             };
             /** @description Something in the request is wrong; `field` names it */

@@ -235,7 +235,7 @@ function drawMarks(plot: uPlot, { series, marks, asRatio, baseline, font, colour
     // Above the line, unless it is at the top.
     ctx.fillText(said.trim(), bbox.left + 8 * scale, y + (y - bbox.top < 20 * scale ? 10 : -9) * scale);
   }
-  for (const mark of marks) {
+  for (const [index, mark] of marks.entries()) {
     const x = plot.valToPos(mark.place - 0.5, "x", true);
     ctx.strokeStyle = colours.muted;
     ctx.setLineDash(mark.kind === "segment" ? [2 * scale, 4 * scale] : []);
@@ -244,6 +244,13 @@ function drawMarks(plot: uPlot, { series, marks, asRatio, baseline, font, colour
     ctx.lineTo(x, bbox.top + bbox.height);
     ctx.stroke();
     ctx.setLineDash([]);
+    // Beside its line, unless that would run into the next one.
+    const next = marks[index + 1];
+    const room = (next ? plot.valToPos(next.place - 0.5, "x", true) : bbox.left + bbox.width) - x;
+    ctx.fillStyle = colours.muted;
+    ctx.textAlign = "left";
+    if (ctx.measureText(mark.short).width + 8 * scale < room)
+      ctx.fillText(mark.short, x + 4 * scale, bbox.top + bbox.height - 8 * scale);
   }
   ctx.textAlign = "center";
   for (const point of series.points) {

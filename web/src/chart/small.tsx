@@ -1,6 +1,7 @@
 import type { ReactNode } from "react";
 import type { Series } from "../api/client";
 import { count, metricName, oneLine, unitName } from "../text";
+import { Files } from "../ui/files";
 
 const WIDTH = 256;
 const HEIGHT = 96;
@@ -25,7 +26,13 @@ export function SmallLine({ series }: { series: Series }): ReactNode {
   return (
     <figure className="small-line">
       <figcaption>
-        {metricName(series.metric)} {unit && `(${unit})`}
+        {metricName(series.metric)} {unit && `(${unit})`}{" "}
+        <Files
+          project={series.project}
+          kernel={series.kernel}
+          path="history"
+          query={{ device_class: series.device_class, case: series.case, metric: series.metric }}
+        />
       </figcaption>
       <svg viewBox={`0 0 ${WIDTH} ${HEIGHT}`} width={WIDTH} height={HEIGHT} role="img" aria-label={oneLine(said)}>
         <line className="zero" x1={INSET} x2={WIDTH - RIGHT - INSET} y1={y(0)} y2={y(0)} />

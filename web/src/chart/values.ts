@@ -31,24 +31,37 @@ export interface Mark {
   place: number;
   kind: "step" | "segment";
   text: string;
+  /** What stands beside the mark where there is room. */
+  short: string;
 }
 
 /** Steps and new segments of the line, where they stand on its axis; a lone outlier is only a point. */
 export function marksOf(series: Series, changes: readonly Change[]): Mark[] {
   const places = new Map(series.points.map((point) => [point.revision, point.place]));
-  return changes.flatMap((change) => {
+  const marks = changes.flatMap((change): Mark[] => {
     const place = places.get(change.revision.id);
     if (place === undefined || change.kind === "outlier") return [];
-    return [{ place, kind: change.kind, text: changeWords(change) }];
+    return [{ place, kind: change.kind, text: changeWords(change), short: shortWords(change) }];
   });
+  return marks.sort((one, other) => one.place - other.place);
 }
+
+/** `4.5 % slower`, `driver 580 → 585`. */
+function shortWords(change: Change): string {
+  if (change.kind !== "segment") return ratioInWords(change.ratio, change.interval);
+  return oneLine(changedWords(change) || "other circumstances", 40);
+}
+
+const changedWords = (change: Change): string =>
+  Object.entries(change.changed)
+    .map(([name, [was, is]]) => `${words(name)} ${was} → ${is}`)
+    .join(", ");
 
 /** `step: 4.5 % slower from V32 on`, `new segment: driver 580 → 585`. */
 export function changeWords(change: Change): string {
   const from = `from ${oneLine(change.revision.label)} on`;
   if (change.kind === "segment") {
-    const changed = Object.entries(change.changed).map(([name, [was, is]]) => `${words(name)} ${was} → ${is}`);
-    return oneLine(`new segment ${from}: ${changed.join(", ") || "other circumstances"}`);
+    return oneLine(`new segment ${from}: ${changedWords(change) || "other circumstances"}`);
   }
   return oneLine(
     `${change.kind} ${from}: ${ratioInWords(change.ratio, change.interval)}${change.note ? ` (${change.note})` : ""}`,

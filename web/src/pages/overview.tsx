@@ -12,6 +12,8 @@ import { Empty, Loaded, useTitle } from "../ui/states";
 import { Table } from "../ui/table";
 import { JOINS, OutcomeText, SIGNS, VerdictText, verdictWords } from "../ui/verdicts";
 
+const SHARE_PX = 64;
+
 export function OverviewPage({ project }: { project: string }): ReactNode {
   useTitle(project);
   const overview = useQuery(overviewQuery(project));
@@ -204,6 +206,7 @@ function Row({ standing: one, project }: { standing: Standing; project: string }
       <td className="muted">{overBaseline || !one.metric ? "" : unitName(one.unit) || metricName(one.metric)}</td>
       <td className="num" title={one.baseline ? oneLine(one.baseline) : undefined}>
         {number(one.over_baseline)}
+        <Share value={one.over_baseline} />
       </td>
       <td className="wide">
         <Sparkline values={one.sparkline} />
@@ -215,5 +218,17 @@ function Row({ standing: one, project }: { standing: Standing; project: string }
         <Moment at={one.at} />
       </td>
     </tr>
+  );
+}
+
+/** The share as a bar; the line at its end is the baseline. The figure stands above it. */
+function Share({ value }: { value: number | null }): ReactNode {
+  if (value === null) return null;
+  const width = Math.min(value, 1.25) * SHARE_PX;
+  return (
+    <svg className="share" viewBox={`0 0 ${1.25 * SHARE_PX} 6`} width={1.25 * SHARE_PX} height="6" aria-hidden="true">
+      <rect className="of" width={width} y="1" height="4" />
+      <rect className="one" x={SHARE_PX} width="1" height="6" />
+    </svg>
   );
 }

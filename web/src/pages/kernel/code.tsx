@@ -10,6 +10,8 @@ import type { Choice } from "./controls";
 
 // What explains a time first comes first; what else there is follows by name.
 const FIRST = ["registers", "spill_bytes", "shared_bytes", "stack_bytes", "code_bytes"];
+// Parts of one of these.
+const PARTS = new Set(["spill_store_bytes", "spill_load_bytes", "static_shared_bytes", "dynamic_shared_bytes"]);
 const POINTS = 200;
 const ROWS = 20;
 
@@ -17,8 +19,12 @@ const ROWS = 20;
 export function CodeSection({ kernel, deviceClass }: Choice): ReactNode {
   const [search, change] = useSearchState();
   const opened = search.has("code");
-  const first = FIRST.filter((one) => kernel.static_metrics.includes(one));
-  const metrics = [...first, ...kernel.static_metrics.filter((one) => !first.includes(one))];
+  const known = kernel.static_metrics[deviceClass] ?? [];
+  // A metric names its architecture where the code is for another than the class's own.
+  const architectures = [...new Set(known.map(architectureOf))];
+  const named = search.get("code") ?? "";
+  const architecture = architectures.includes(named) ? named : (architectures[0] ?? "");
+  const metrics = orderOf(known.filter((one) => architectureOf(one) === architecture));
   const limit = Number(search.get("range")) || 10_000;
   const found = useQueries({
     queries: metrics.map((metric) => ({
@@ -51,6 +57,18 @@ export function CodeSection({ kernel, deviceClass }: Choice): ReactNode {
         <summary>
           <h2 id="code">Machine code over the revisions</h2>
         </summary>
+        {opened && architectures.length > 1 && (
+          <label>
+            architecture{" "}
+            <select value={architecture} onChange={(event) => change({ code: event.target.value || "1" }, false)}>
+              {architectures.map((one) => (
+                <option key={one} value={one}>
+                  {one || deviceClass}
+                </option>
+              ))}
+            </select>
+          </label>
+        )}
         {opened && found.some((one) => one.isLoading) && <p className="muted">Loading…</p>}
         {opened && failed?.error && <p className="notice bad">{failed.error.message}</p>}
         {opened && !failed && !found.some((one) => one.isLoading) && shown.length === 0 && (
@@ -69,6 +87,18 @@ export function CodeSection({ kernel, deviceClass }: Choice): ReactNode {
       </details>
     </section>
   );
+}
+
+const architectureOf = (metric: string): string => metric.split(".")[1] ?? "";
+
+function orderOf(metrics: readonly string[]): string[] {
+  const place = (metric: string) => {
+    const found = FIRST.indexOf(metric.split(".")[0] ?? "");
+    return found < 0 ? FIRST.length : found;
+  };
+  return metrics
+    .filter((one) => !PARTS.has(one.split(".")[0] ?? ""))
+    .sort((one, other) => place(one) - place(other) || one.localeCompare(other));
 }
 
 function CodeTable({ lines }: { lines: readonly Series[] }): ReactNode {

@@ -18,7 +18,8 @@ export function Controls({ kernel, deviceClass, caseId, metric }: Choice): React
   const [search, change] = useSearchState();
   const cases = kernel.cases.includes(caseId) || caseId === "" ? kernel.cases : [caseId, ...kernel.cases];
   // Machine code is of no case: its metrics are lines of their own.
-  const caseOf = (wanted: string) => (kernel.static_metrics.includes(wanted) ? "" : caseId || (kernel.cases[0] ?? ""));
+  const ofCode = new Set(Object.values(kernel.static_metrics).flat());
+  const caseOf = (wanted: string) => (ofCode.has(wanted) ? "" : caseId || (kernel.cases[0] ?? ""));
   const toggle = (name: string, label: string) => (
     <button
       type="button"
@@ -80,7 +81,7 @@ export function Controls({ kernel, deviceClass, caseId, metric }: Choice): React
         </select>
       </label>
       {toggle("zero", "from zero")}
-      {toggle("ratio", "as ratio to baseline")}
+      {toggle("ratio", "of baseline")}
       {toggle("mainline", "mainline only")}
     </div>
   );

@@ -3,9 +3,10 @@ import { Link, useLocation } from "wouter";
 import type { Change, Series } from "../../api/client";
 import { HistoryChart } from "../../chart/history";
 import { marksOf, pointWords } from "../../chart/values";
-import { toRevision } from "../../paths";
+import { toBadge, toRevision } from "../../paths";
 import { useSearchState } from "../../search";
 import { many, metricName, number, oneLine, ratioWithInterval, unitName } from "../../text";
+import { Files } from "../../ui/files";
 import { Table } from "../../ui/table";
 import { JOINS, OutcomeText, VerdictText } from "../../ui/verdicts";
 
@@ -32,8 +33,6 @@ export function Drawn({
   const selected = hovered !== null && hovered < points.length ? hovered : kept >= 0 ? kept : null;
   const point = points[selected ?? points.length - 1];
   const canRatio = points.some((one) => one.of_baseline !== null);
-  const query = new URLSearchParams({ device_class: series.device_class, case: series.case, metric: series.metric });
-  const path = `/api/v1/projects/${encodeURIComponent(series.project)}/kernels/${encodeURIComponent(series.kernel)}`;
   return (
     <section aria-labelledby="history">
       <h2 id="history">
@@ -74,8 +73,14 @@ export function Drawn({
       <p className="muted">
         {many(series.total, "revision")}
         {series.total > points.length && `, thinned to ${points.length}: extremes and failures stay`}. ▼ slower than its
-        base, ▲ faster, ✕ failed, hollow: beside the mainline. <a href={`${path}/history.csv?${query}`}>CSV</a>{" "}
-        <a href={`${path}/history?${query}&download=true`}>JSON</a>
+        base, ▲ faster, ✕ failed, hollow: beside the mainline.{" "}
+        <Files
+          project={series.project}
+          kernel={series.kernel}
+          path="history"
+          query={{ device_class: series.device_class, case: series.case, metric: series.metric }}
+        />{" "}
+        <a href={toBadge(series.project, series.kernel, series.device_class)}>badge</a>
       </p>
       <HistoryTable series={series} current={point?.revision} />
     </section>

@@ -5,6 +5,7 @@ import { type Chosen, historyQuery, scalingQuery } from "../../api/queries";
 import { type CurveLine, LogChart } from "../../chart/curve";
 import { useSearchState } from "../../search";
 import { caseName, many, number, oneLine, unitName, words } from "../../text";
+import { Files } from "../../ui/files";
 import { Loaded } from "../../ui/states";
 import { Table } from "../../ui/table";
 
@@ -41,7 +42,13 @@ function Families({ chosen, scaling }: { chosen: Chosen; scaling: Scaling }): Re
       <p>
         <button type="button" aria-pressed={opened} onClick={() => change({ earlier: opened ? null : "1" })}>
           beside earlier revisions
-        </button>
+        </button>{" "}
+        <Files
+          project={chosen.project}
+          kernel={chosen.kernel}
+          path="scaling"
+          query={{ device_class: chosen.deviceClass, revision: scaling.revision, metric: scaling.metric }}
+        />
       </p>
       {scaling.curves.map((curve) => (
         <Family key={curve.family} scaling={scaling} curve={curve} earlier={earlier} />

@@ -1,9 +1,10 @@
-import { useQuery } from "@tanstack/react-query";
+import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import type { ReactNode } from "react";
 import type { Compared, Evaluation, Revision } from "../../api/client";
 import { compareQuery, revisionsQuery } from "../../api/queries";
 import { useSearchState } from "../../search";
 import { caseName, number, oneLine, percent, ratioWithInterval, unitName, words } from "../../text";
+import { Files } from "../../ui/files";
 import { Loaded } from "../../ui/states";
 import { Table } from "../../ui/table";
 import { VerdictText } from "../../ui/verdicts";
@@ -52,7 +53,7 @@ function Against({
 }): ReactNode {
   const [search, change] = useSearchState();
   const opened = search.has("against");
-  const revisions = useQuery({ ...revisionsQuery(revision.project, revision.kernel), enabled: opened });
+  const revisions = useInfiniteQuery({ ...revisionsQuery(revision.project, revision.kernel), enabled: opened });
   if (!opened) {
     return (
       <button type="button" onClick={() => change({ against: evaluation.base?.id ?? revision.id }, false)}>
@@ -60,7 +61,7 @@ function Against({
       </button>
     );
   }
-  const known = revisions.data?.items ?? [];
+  const known = revisions.data?.pages.flatMap((page) => page.items) ?? [];
   return (
     <label>
       against{" "}
@@ -74,6 +75,13 @@ function Against({
           </option>
         ))}
       </select>{" "}
+      {revisions.hasNextPage && (
+        <>
+          <button type="button" disabled={revisions.isFetchingNextPage} onClick={() => revisions.fetchNextPage()}>
+            Older ones too
+          </button>{" "}
+        </>
+      )}
       <button type="button" onClick={() => change({ against: null })}>
         {evaluation.base ? "Back to its base" : "Close"}
       </button>
@@ -128,6 +136,17 @@ function Cases({ evaluation, compared }: { evaluation: Evaluation; compared: Com
           />
         ))}
       </Table>
+      {compared && (
+        <p className="muted">
+          Time ratios are head over base: under 1 is faster.{" "}
+          <Files
+            project={compared.project}
+            kernel={compared.kernel}
+            path="compare"
+            query={{ device_class: compared.device_class, base: compared.base.id, head: compared.head.id }}
+          />
+        </p>
+      )}
       {compared && <Processes rows={rows} base={compared.base.label} head={compared.head.label} />}
     </>
   );

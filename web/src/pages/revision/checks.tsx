@@ -1,4 +1,4 @@
-import type { ReactNode } from "react";
+import { type ReactNode, useState } from "react";
 import type { Check } from "../../api/client";
 import { caseName, clean, many, oneLine, words } from "../../text";
 import { Table } from "../../ui/table";
@@ -59,7 +59,53 @@ export function ChecksSection({ checks }: { checks: readonly Check[] }): ReactNo
           </tr>
         ))}
       </Table>
+      <EveryCheck checks={checks} />
     </section>
+  );
+}
+
+/** Error and bound by themselves, the worst first. */
+function EveryCheck({ checks }: { checks: readonly Check[] }): ReactNode {
+  const [opened, setOpened] = useState(false);
+  const known = checks.filter((check) => check.error != null || !check.passed);
+  if (known.length === 0) return null;
+  const worstFirst = [...known].sort(
+    (one, other) => Number(one.passed) - Number(other.passed) || (other.of_bound ?? 0) - (one.of_bound ?? 0),
+  );
+  return (
+    <details onToggle={(event) => setOpened(event.currentTarget.open)}>
+      <summary>Errors and bounds</summary>
+      {opened && (
+        <div className="figures">
+          <Table
+            label="Error and bound of every check, the worst first"
+            head={
+              <>
+                <th scope="col">case</th>
+                <th scope="col">input family</th>
+                <th scope="col" className="num">
+                  error
+                </th>
+                <th scope="col" className="num">
+                  bound
+                </th>
+                <th scope="col">result</th>
+              </>
+            }
+          >
+            {worstFirst.map((check) => (
+              <tr key={`${check.case} ${check.family}`}>
+                <th scope="row">{caseName(check.case)}</th>
+                <td>{words(oneLine(check.family, 40))}</td>
+                <td className="num">{check.error?.toPrecision(3)}</td>
+                <td className="num">{check.bound?.toPrecision(3)}</td>
+                <td>{check.passed ? "✓ right" : <span className="wrong">✕ {words(check.reason ?? "wrong")}</span>}</td>
+              </tr>
+            ))}
+          </Table>
+        </div>
+      )}
+    </details>
   );
 }
 
