@@ -11,6 +11,7 @@ from contract.devices import DeviceClass
 from contract.gate import Acceptance, CommitGate, GateSubject
 from service import find
 from service.anchoring import anchored
+from service.github.plans import Plan
 from service.github.tables import GithubAcceptance, GithubGate, GithubRepository
 from service.models import Evaluation, Kernel, Project, Revision
 from service.presenting import evaluation_outs
@@ -113,4 +114,4 @@ def _touches_nothing(session: Session, project: Project, commit: str) -> bool:
         .join(GithubRepository, col(GithubRepository.id) == col(GithubGate.repository_id))
         .where(GithubRepository.project_id == project.id, GithubGate.head_sha == commit, GithubGate.state != "due")
     ).first()
-    return row is not None and row.plan is not None and not row.plan.get("targets")
+    return row is not None and row.plan is not None and Plan.model_validate(row.plan).is_empty

@@ -202,6 +202,9 @@ def test_what_takes_something_away_needs_a_yes(gated: Gated, main: str, files: d
     gated.push_to(6, head)
     check = gated.concluded(head, "action_required")
     assert said in check["output"]["title"]
+    # The API says no more than the check does.
+    gate = f"/projects/acme--kernels/commits/{head}/gate"
+    assert gated.api.problem("GET", gate)["type"] == "unknown-commit"
     gated.press(head, "accept")
     gated.concluded(head, "success")
 
