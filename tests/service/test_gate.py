@@ -91,15 +91,15 @@ def test_a_commit_that_nobody_asked_for_is_unknown_and_not_a_success(api: Api):
 
 
 def test_a_commit_of_which_github_said_that_it_touches_no_kernel_is_a_success(api: Api, running):
+    from service.github.plans import Plan  # noqa: PLC0415
     from service.github.tables import GithubGate, GithubRepository  # noqa: PLC0415
 
     with running.database.write() as session:
         project = session.exec(select(Project).where(Project.slug == "local")).one()
         session.add(GithubRepository(id=7, full_name="me/k", installation_id=1, project_id=project.id))
         session.flush()
-        session.add(
-            GithubGate(repository_id=7, kind="pull_request", head_sha=COMMIT, state="done", plan={"targets": []})
-        )
+        plan = Plan(base_sha="b" * 40).model_dump(mode="json")
+        session.add(GithubGate(repository_id=7, kind="pull_request", head_sha=COMMIT, state="done", plan=plan))
     answer = gate(api)["answer"]
     assert (answer["conclusion"], answer["sentence"]) == ("success", "no kernel is touched: nothing to judge")
 
