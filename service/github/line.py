@@ -26,13 +26,15 @@ class Known:
 @dataclass(frozen=True, kw_only=True)
 class Place:
     """`base`: what the head is compared with, None where nothing came before it. `left`: the known heads that the
-    branch doesn't contain any more. `late`: the branch has known heads beyond this one."""
+    branch doesn't contain any more. `late`: the branch has known heads beyond this one. `anew`: a comparison with the
+    base doesn't tell all that the branch has: it is the first push that is seen, or a rewrite."""
 
     index: int
     base: str | None
     base_index: int
     left: tuple[str, ...] = ()
     late: bool = False
+    anew: bool = False
 
 
 async def place_of(
@@ -70,18 +72,19 @@ async def place_of(
     first = await _first_place(repository, head=head, before=before, parents=parents)
     index = known[-1].index + (newest.ahead - newest.behind if newest is not None else 1)
     below_it = index - (first.index - first.base_index)
-    return Place(index=index, base=first.base, base_index=below_it, left=left, late=kept > 0)
+    return Place(index=index, base=first.base, base_index=below_it, left=left, late=kept > 0, anew=bool(left))
 
 
 def _on(under: Known, compared: Compared, *, left: tuple[str, ...] = (), late: bool = False) -> Place:
-    return Place(index=under.index + compared.ahead, base=under.sha, base_index=under.index, left=left, late=late)
+    index = under.index + compared.ahead
+    return Place(index=index, base=under.sha, base_index=under.index, left=left, late=late, anew=bool(left))
 
 
 async def _first_place(repository: Repository, *, head: str, before: str | None, parents: Sequence[str]) -> Place:
     compared = await _compare(repository, before, head) if before else None
     if compared is not None:
-        return Place(index=compared.ahead, base=compared.merge_base, base_index=0)
-    return Place(index=1, base=parents[0] if parents else None, base_index=0)
+        return Place(index=compared.ahead, base=compared.merge_base, base_index=0, anew=True)
+    return Place(index=1, base=parents[0] if parents else None, base_index=0, anew=True)
 
 
 async def _count_contained(repository: Repository, known: Sequence[Known], *, by: str) -> int:

@@ -120,8 +120,7 @@ class Planner:
             place = await self._place(gate, repository, parents)
             trees = Trees(repository)
             planned = await self._compare(gate, trees, tip=gate.head_sha, base=place.base)
-            if place.left:
-                # What left may have brought suites: those that the branch has now are not told by a comparison.
+            if place.anew:
                 planned = await with_all_suites(planned, trees, head=gate.head_sha)
             return planned, place
         try:

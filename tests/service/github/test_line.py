@@ -204,6 +204,14 @@ def test_a_late_delivery_of_what_was_pushed_away_is_none(gated: Gated, main: str
     assert {gate.head_sha for gate in pushes(gated) if gate.ended} == {lost}
 
 
+def test_the_first_push_that_is_seen_brings_the_kernels_that_it_does_not_change_too(gated: Gated, main: str) -> None:
+    docs = gated.git.commit({"README.md": "x"}, main)
+    push(gated, main, docs)
+    listed = gated.api.ok("GET", "/projects/acme--kernels/kernels/sgemm_cpu/suite")["suite"]["revisions"]
+    assert listed == ["v1_naive", "v2_blocked"]
+    assert gated.queued() == []
+
+
 def test_the_first_push_of_a_repository_brings_its_kernels(gated: Gated) -> None:
     first = gated.git.commit(base_files())
     push(gated, "0" * 40, first)
