@@ -187,7 +187,7 @@ def _a_fork_waits_for_a_person(stack: Stack, gated: Gated, merged: str) -> None:
     gated.git.git("update-ref", "refs/heads/main", merged)
     bundles = set((stack.folder / "store").rglob("*"))
     before = len(_evaluations(gated))
-    head = gated.git.commit(files(f"// of a fork\n{SLOW}"), merged)
+    head = gated.git.commit(files(f"// of a fork\n{BASE}"), merged)
     gated.push_to(42, head, fork=True)
     gated.concluded(head, "action_required")
     assert gated.settled(gated.comment(42, "/kernelgate run", who="stranger")) == "refused"
