@@ -62,7 +62,8 @@ def provenance(evaluations: Sequence[EvaluationOut]) -> Iterator[str]:
     days = sorted({one.finished_at.date().isoformat() for one in evaluations if one.finished_at})
     libraries = dict(item for one in evaluations if one.environment for item in one.environment.libraries.items())
     protocol = evaluations[0].protocol_version
-    yield f"Measured by Kernelgate (protocol {protocol}) on one {where.device}, {' to '.join(days)}."
+    cards = len({one.environment.device_uuid for one in evaluations if one.environment})
+    yield f"Measured by Kernelgate (protocol {protocol}) on {_cards(cards, where.device)}, {' to '.join(days)}."
     yield f"Driver {where.driver or 'none'}, CUDA {where.cuda or 'none'}; " + ", ".join(
         f"{name} {libraries[name]}" for name in sorted(libraries)
     )
@@ -70,6 +71,10 @@ def provenance(evaluations: Sequence[EvaluationOut]) -> Iterator[str]:
         ", ".join(f"{name} {value}" for name, value in sorted(where.clocks.items())) or "none reported"
     )
     yield "Time of a call in a burst: median over fresh processes; samples, intervals and checks: the JSON beside this."
+
+
+def _cards(count: int, name: str) -> str:
+    return f"one {name}" if count == 1 else f"{count} cards, each one {name}"
 
 
 def _rows(one: EvaluationOut, summary: str) -> Iterator[tuple[object, ...]]:
