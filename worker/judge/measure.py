@@ -199,8 +199,8 @@ class Measurement:
 
     def _baseline_turns(self, pair: int, run: CaseRun) -> None:
         for place, backend in enumerate(self._baseline.backends):
-            # The primary backend gives the ratio; another one's time is for information.
-            if place and pair % 2:
+            # The primary backend gives the ratio; another one's time is for information, and dear under a power cap.
+            if place and (pair if run.capped else pair % 2):
                 continue
             key = (run.case, backend)
             if key in self._baseline_plans and self._baseline_plans[key] is None:
