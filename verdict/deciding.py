@@ -9,8 +9,16 @@ from dataclasses import dataclass, replace
 from contract.outcomes import Verdict
 from contract.samples import Comparison
 from contract.verdicts import Judgement
-from verdict.alpha import IDENTICAL_ALPHA, LOOKS, SAME_ALPHA, alpha_of
-from verdict.bounds import LARGEST, departure_half_width, half_width, p_above, smallest_detectable
+from verdict.alpha import LOOKS, SAME_ALPHA, alpha_of
+from verdict.bounds import (
+    IDENTICAL,
+    LARGEST,
+    Guard,
+    departure_half_width,
+    half_width,
+    needed_above,
+    smallest_detectable,
+)
 from verdict.evidence import Evidence, UnusableError, gather
 from verdict.levels import FEWEST_PROCESSES, PLAIN_RATIO, objection
 from verdict.words import percent, span_in_words
@@ -30,12 +38,12 @@ class _Case:
         return math.log1p(-self.comparison.allowed_slowdown)
 
     @property
-    def alpha(self) -> float:
-        return alpha_of(self.comparison.look, self.evidence.processes)
+    def guard(self) -> Guard:
+        return Guard.of(alpha_of(self.comparison.look, self.evidence.processes))
 
     @property
-    def same_alpha(self) -> float:
-        return alpha_of(self.comparison.look, self.evidence.processes, shares=SAME_ALPHA)
+    def same_guard(self) -> Guard:
+        return Guard.of(alpha_of(self.comparison.look, self.evidence.processes, shares=SAME_ALPHA))
 
     @property
     def mirrored(self) -> Evidence:
@@ -70,11 +78,11 @@ def decide_all(comparisons: Mapping[str, Comparison]) -> dict[str, Judgement]:
 
 
 def _weight(evidence: Evidence, case: _Case, limit: float) -> float:
-    """The p-value as a share of what this look may spend: 1 and less would be enough if this were the only case.
+    """The error that it takes, as a share of what this look may spend: 1 would be enough if this were the only case.
     Infinite where something else forbids the verdict, so that nothing is passed on from it."""
     if evidence.processes < LOOKS[0] or objection(evidence, limit=limit, margin=case.upper):
         return math.inf
-    return max(p_above(evidence, limit) / case.alpha, p_above(evidence, 0.0) / IDENTICAL_ALPHA)
+    return max(needed_above(evidence, limit, case.guard), needed_above(evidence, 0.0, IDENTICAL))
 
 
 def _holm(weights: Mapping[str, float], tests: int) -> dict[str, int]:
@@ -99,12 +107,10 @@ def _judge(case: _Case, divisor: int) -> Judgement:
             f"{_processes(evidence.processes)} a side can't tell; at least {LOOKS[0]} are needed",
             ratio=_exp(mean),
         )
-    wide = departure_half_width(
-        evidence, alpha=case.alpha / divisor, identical_alpha=IDENTICAL_ALPHA / divisor, margin=case.upper
-    )
-    narrow = half_width(evidence, case.same_alpha)
+    wide = departure_half_width(evidence, case.guard, divisor=divisor, margin=case.upper)
+    narrow = half_width(evidence, case.same_guard)
     low, high = mean - wide, mean + wide
-    detectable = smallest_detectable(evidence, alpha=case.alpha, divisor=divisor, margin=case.upper)
+    detectable = smallest_detectable(evidence, case.guard, divisor=divisor, margin=case.upper)
     if case.comparison.look in (None, len(LOOKS)) and evidence.processes < FEWEST_PROCESSES and detectable is not None:
         detectable = max(detectable, PLAIN_RATIO - 1.0)
 

@@ -22,10 +22,10 @@ _BY_DURATION_US: tuple[tuple[float, float], ...] = (
     (float("inf"), 0.0005),
 )
 _WITHOUT_DURATION = 0.0010
-# Under a power cap: 0.18 % between pairs of processes, while the rounds inside one are over 0.5 % apart, as they are
-# nowhere else but where a machine is disturbed.
-CAPPED = 0.0018
-_RESTLESS = 0.005
+# What else the rounds of a pair say while they are apart as they seldom are: copies of under 40 us are 0.28 % apart
+# between pairs, and power-capped calls 0.18 %.
+COPY, _COPY_UNREST, _COPY_BELOW_US = 0.0028, 0.0025, 40.0
+CAPPED, _CAPPED_UNREST = 0.0018, 0.005
 # Below the resolution of every clock in use; keeps identical samples from claiming certainty.
 LEAST = 1e-5
 
@@ -37,7 +37,9 @@ def default_floor(unit: str, value: float, *, unrest: float = 0.0) -> float:
     floor = _WITHOUT_DURATION
     if scale is not None:
         floor = next(floor for limit, floor in _BY_DURATION_US if value * scale < limit or limit == float("inf"))
-    return max(floor, CAPPED) if unrest > _RESTLESS else floor
+        if value * scale < _COPY_BELOW_US and unrest > _COPY_UNREST:
+            floor = max(floor, COPY)
+    return max(floor, CAPPED) if unrest > _CAPPED_UNREST else floor
 
 
 # Calls are alike whose times, and whose bytes, differ by less than these factors.

@@ -5,7 +5,7 @@ import pytest
 from contract.samples import Comparison, Pair, Round
 from contract.spreads import Spread
 from verdict.evidence import gather
-from verdict.floors import CAPPED, LEAST, default_floor, learnt_floor
+from verdict.floors import CAPPED, COPY, LEAST, default_floor, learnt_floor
 
 
 def spread(time_us=100.0, bytes_a_call=1e6, *, sd=0.001, pairs=8, capped=False):
@@ -51,6 +51,11 @@ def test_rounds_that_are_far_apart_are_those_of_a_power_cap_or_a_disturbed_machi
     assert default_floor("us", 200.0) == default_floor("us", 200.0, unrest=0.004) == 0.001
     assert default_floor("us", 200.0, unrest=0.006) == CAPPED
     assert default_floor("us", 3.0, unrest=0.006) > CAPPED
+
+
+def test_short_calls_whose_rounds_are_apart_as_those_of_copies_are_given_their_spread():
+    assert default_floor("us", 15.0, unrest=0.002) < default_floor("us", 15.0, unrest=0.003) == COPY
+    assert default_floor("us", 100.0, unrest=0.003) == default_floor("us", 100.0)
 
 
 @pytest.mark.parametrize(("apart", "floor"), [(0.001, 0.001), (0.02, CAPPED)])
