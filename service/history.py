@@ -152,7 +152,7 @@ def _point(row: Any, *, place: int, values: Mapping[str, Mapping[str, Any]], com
         "commit": row.commit,
         "summary": row.summary,
         "mainline": row.mainline,
-        "at": row.finished_at or row.created_at,
+        "at": row.at,
         "value": value.value if value else None,
         "low": value.low if value else None,
         "high": value.high if value else None,
@@ -175,21 +175,20 @@ def _comparisons(session: Session, case_id: str, evaluation_ids: Sequence[str]) 
         col(Comparison.high),
         col(Comparison.baseline),
     ).where(col(Comparison.case) == case_id, among(session, col(Comparison.evaluation_id), evaluation_ids))
-    return {row.evaluation_id: row for row in session.connection().execute(query)}
+    return {row[0]: row for row in session.connection().execute(query).all()}
 
 
 def _rows(session: Session, evaluation_ids: Sequence[str]) -> dict[str, Any]:
     """evaluation -> what a point says of its revision."""
     base = aliased(Revision)
     columns: list[Any] = [
-        col(Revision.id).label("revision"),
         col(Evaluation.id).label("evaluation"),
+        col(Revision.id).label("revision"),
         col(Revision.label),
         col(Revision.commit),
         col(Revision.summary),
         col(Revision.mainline),
-        col(Evaluation.created_at),
-        col(Evaluation.finished_at),
+        sa.func.coalesce(col(Evaluation.finished_at), col(Evaluation.created_at)).label("at"),
         col(Evaluation.outcome),
         col(base.label).label("base"),
     ]
@@ -200,7 +199,7 @@ def _rows(session: Session, evaluation_ids: Sequence[str]) -> dict[str, Any]:
         .outerjoin(base, col(base.id) == col(Evaluation.base_id))
         .where(among(session, col(Evaluation.id), evaluation_ids))
     )
-    return {row.evaluation: row for row in session.connection().execute(query)}
+    return {row[0]: row for row in session.connection().execute(query).all()}
 
 
 def _check_known(
