@@ -68,6 +68,7 @@ def draw(browser: Browser, url: str, token: str, *, scheme: Scheme) -> bytes:
     for address in LADDERS:
         page = _kernel(context, url, address)
         page.locator(".curve .earlier").first.wait_for()
+        page.wait_for_load_state("networkidle")
         ladders.append((f"{address.partition('?')[0]} on h200", page.locator(".curve").first.screenshot()))
     return _together(context, history, ladders, colours=colours)
 

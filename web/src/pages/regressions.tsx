@@ -96,7 +96,7 @@ function Entry({ regression: one }: { regression: Regression }): ReactNode {
           Back at the level before with <Link href={toRevision(one.fixed_by.id)}>{oneLine(one.fixed_by.label)}</Link>.
         </p>
       )}
-      {one.reason && (
+      {one.reason && one.state !== "new" && (
         <p className="muted">
           {one.who && `${oneLine(one.who)}: `}
           {clean(one.reason)}
