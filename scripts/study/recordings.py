@@ -93,8 +93,7 @@ def _workload(name: str, source: str, rows: Iterable[dict[str, Any]]) -> Workloa
         source=source,
         kind=rows[0].get("kind") or ("copy" if name.startswith("copy") else "compute"),
         fresh=all("base_process" not in row for row in rows),
-        # Bit 2 of NVML's clock event reasons is the software power cap.
-        capped=any(row.get("capped") or (row.get("clock_after") or [0] * 4)[3] & 4 for row in rows),
+        capped=any(row.get("capped") or _capped(row) for row in rows),
     )
     for row in rows:
         pair = Pair(rounds=tuple(Round(base=tuple(each["base"]), head=tuple(each["head"])) for each in row["rounds"]))
@@ -106,3 +105,10 @@ def _workload(name: str, source: str, rows: Iterable[dict[str, Any]]) -> Workloa
         if "held_s" in row:
             made.held_s.append(row["held_s"])
     return made
+
+
+def _capped(row: dict[str, Any]) -> bool:
+    """By what was read of the card after the pair, or around its rounds; the fourth number is NVML's clock event
+    reasons, whose bit 2 is the software power cap."""
+    read_ = [row.get("clock_after"), *(each.get("clock") for each in row["rounds"])]
+    return any(clocks and int(clocks[3]) & 4 for clocks in read_)
