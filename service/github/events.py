@@ -130,11 +130,12 @@ class Events:
         """check_suite and check_run: a commit to look at (again). Forks' name no pull request: GitHub is asked."""
         head_sha = str(payload[delivery.event]["head_sha"])
         again = delivery.action == "rerequested"
+        check_run_id = payload["check_run"].get("id") if delivery.event == "check_run" else None
 
         def repeat(session: Session) -> list[GithubGate]:
             found = list(gates.of_commit(session, row, head_sha))
-            if again and found:
-                wakes.extend(gates.measure_again(session, found[0], settings=self.settings))
+            for gate in _gates_to_repeat(found, check_run_id) if again else ():
+                wakes.extend(gates.measure_again(session, gate, settings=self.settings))
             return found
 
         wakes: list[Wake] = []
@@ -245,6 +246,16 @@ def _gate_meant(found: Sequence[GithubGate], pull: Pull, command: Command, said_
     if command.verb != "again" and command.commit is None and head.current_since > said_at:
         raise RefusedDeliveryError("the pull request's head came after the comment: name the commit that is meant")
     return head
+
+
+def _gates_to_repeat(found: Sequence[GithubGate], check_run_id: int | None) -> Sequence[GithubGate]:
+    """GitHub's button on one check run means its gate; the one on the suite means all that are current."""
+    meant = [
+        gate
+        for gate in found
+        if (gate.check_run_id == check_run_id if check_run_id is not None else gate.current_since is not None)
+    ]
+    return meant or found[:1]
 
 
 def _obey(

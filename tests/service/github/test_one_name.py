@@ -53,6 +53,20 @@ def test_a_check_whose_creation_was_not_heard_of_is_found_beside_a_newer_one(gat
     wait_for(lambda: [each.get("conclusion") for each in gated.github.checks_of(head)] == ["success", "success"])
 
 
+def test_githubs_button_on_the_suite_means_every_gate_and_the_one_on_a_check_its_own(gated: Gated, slow: str) -> None:
+    gated.concluded(slow, "failure")
+    first = gated.github.checks_of(slow)[0]
+    payload = {"id": first["id"], "head_sha": slow, "pull_requests": []}
+    gated.deliver("check_run", gated.payload(action="rerequested", check_run=payload))
+    gated.measure(times(1.05))
+    wait_for(lambda: len(gated.github.checks_of(slow)) == 3)
+    gated.concluded(slow, "failure")
+    suite = {"head_sha": slow, "pull_requests": []}
+    gated.deliver("check_suite", gated.payload(action="rerequested", check_suite=suite))
+    gated.measure(times(1.05))
+    wait_for(lambda: len(gated.github.checks_of(slow)) == 5)
+
+
 def test_a_closed_pull_request_holds_nothing_back(gated: Gated, slow: str) -> None:
     gated.concluded(slow, "failure")
     gated.deliver("pull_request", gated.payload(action="closed", number=1, pull_request=gated.pull(1, slow)))
