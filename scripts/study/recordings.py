@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean, median
@@ -72,22 +72,18 @@ def whole(pair: Pair) -> Round:
 
 
 def read(folder: Path) -> list[Workload]:
-    """Every workload of the folder's recordings, the fresh ones first."""
-    found = [workload for path in sorted(folder.glob("*_samples.json.gz")) for workload in _of_file(path)]
+    """Every workload of the folder's recordings, the fresh ones first. Files that differ in a last number
+    (`h200_study1`, `h200_study2`) are runs of one recording."""
+    rows: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for path in sorted(folder.glob("*_samples.json.gz")):
+        source = path.name.removesuffix("_samples.json.gz").rstrip("0123456789")
+        for row in json.loads(gzip.decompress(path.read_bytes()))["comparisons"]:
+            rows.setdefault((source, row["workload"]), []).append(row)
+    found = [_workload(name, source, own) for (source, name), own in rows.items()]
     return sorted(found, key=lambda each: (not each.fresh, each.source))
 
 
-def _of_file(path: Path) -> Iterator[Workload]:
-    content = json.loads(gzip.decompress(path.read_bytes()))
-    rows: dict[str, list[dict[str, Any]]] = {}
-    for row in content["comparisons"]:
-        rows.setdefault(row["workload"], []).append(row)
-    for name, own in rows.items():
-        yield _workload(name, path.name.removesuffix("_samples.json.gz"), own)
-
-
-def _workload(name: str, source: str, rows: Iterable[dict[str, Any]]) -> Workload:
-    rows = list(rows)
+def _workload(name: str, source: str, rows: Sequence[dict[str, Any]]) -> Workload:
     made = Workload(
         name=name,
         source=source,

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from scripts.study.against_peers import OURS
+from verdict import LOOKS
 
 RESAMPLED = """\
 Resampled: each row is {evaluations} evaluations of identical code, drawn with replacement from the pairs of fresh
@@ -137,6 +138,11 @@ def _rest(results: Mapping[str, Any]) -> str:
         *(HELD.format(name=name, **row) for name, row in held.items()),
     ]
     for row in results["workloads"]:
+        if "held_s_a_pair" in row:
+            held_s = ", ".join(f"{count * row['held_s_a_pair']:.1f} s" for count in LOOKS)
+            lines.append(
+                f"- Card held, {row['workload']}: {held_s} with {', '.join(map(str, LOOKS))} processes a side."
+            )
         if "really_run" in row:
             said = ", ".join(f"{100 * (float(ratio) - 1):+.2g} % {word}" for ratio, word in row["really_run"].items())
             lines.append(f"- Really run, {row['workload']}: {said}.")

@@ -44,7 +44,7 @@ def test_the_results_show_what_is_promised():
 def test_recordings_know_what_is_fresh_and_what_is_capped():
     assert WORKLOADS["h200_fresh triton_gemm_4096"].capped
     assert not WORKLOADS["h200_fresh wmma_100us"].capped
-    assert {each.source for each in WORKLOADS.values() if each.fresh} == {"h200_fresh"}
+    assert {each.source for each in WORKLOADS.values() if not each.fresh} == {"h200_burst", "h200_percall"}
     assert WORKLOADS["h200_percall fma_100us"].slowed.keys() >= {1.003, 1.05}
     assert WORKLOADS["h200_fresh copy_15us"].kind == "copy"
 
@@ -114,11 +114,13 @@ def test_what_was_recorded_is_read_back(tmp_path: Path):
         for ratio in (1.0, 1.0, 1.007)
     ]  # fmt: skip
     content = {"device": "a card", "unit": "us", "note": "", "comparisons": rows}
-    (tmp_path / "some_samples.json.gz").write_bytes(gzip.compress(json.dumps(content).encode()))
+    for run in ("some1", "some2"):
+        (tmp_path / f"{run}_samples.json.gz").write_bytes(gzip.compress(json.dumps(content).encode()))
     [workload] = recordings.read(tmp_path)
+    assert workload.source == "some"
     assert (workload.kind, workload.fresh, workload.capped) == ("copy", True, True)
-    assert (len(workload.pairs), list(workload.slowed)) == (2, [1.007])
-    assert workload.held_s == [0.5, 0.5, 0.5]
+    assert (len(workload.pairs), len(workload.slowed[1.007])) == (4, 2)
+    assert workload.held_s == [0.5] * 6
 
 
 def test_how_far_runs_of_other_harnesses_are_apart_stands_beside_ours(tmp_path: Path):
