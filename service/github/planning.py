@@ -33,6 +33,9 @@ from service.github.plans import (
 from service.github.repository import GoneError
 from service.github.trees import Trees
 
+# More say nothing that these don't.
+_MOST_FAULTS = 200
+
 # A new kernel is measured once its suite was accepted.
 IsAccepted = Callable[[Hold], bool]
 
@@ -105,7 +108,7 @@ async def make_plan(
         targets=tuple(draft.targets),
         previews=tuple(draft.previews),
         holds=tuple(draft.holds),
-        faults=tuple(draft.faults),
+        faults=tuple(draft.faults[:_MOST_FAULTS]),
         notes=tuple(draft.notes),
         suites=tuple(draft.suites),
     )

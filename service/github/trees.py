@@ -6,6 +6,8 @@ from service.github.repository import MAX_BLOB_BYTES, Entry, GoneError, Reposito
 
 # Folders below which GitHub listed only a part are listed one by one, up to here.
 _MAX_FOLDERS = 2000
+# Files read for one change: nobody's pull request may use up GitHub's rate limit.
+_MAX_FILES = 2000
 
 
 @dataclass
@@ -39,10 +41,12 @@ class Trees:
         return self._listings[tree]
 
     async def read(self, entry: Entry) -> bytes:
-        """Raises GoneError for what is no file, or too large for one of a revision."""
+        """Raises GoneError for what is no file, too large for one of a revision, or one too many."""
         if entry.kind != "blob" or entry.link or entry.bytes > MAX_BLOB_BYTES:
             raise GoneError("a link, a submodule or a file too large")
         if entry.sha not in self._blobs:
+            if len(self._blobs) >= _MAX_FILES:
+                raise GoneError(f"the change touches over {_MAX_FILES} files of kernels: split it")
             self._blobs[entry.sha] = await self.repository.blob(entry.sha)
         return self._blobs[entry.sha]
 

@@ -164,6 +164,19 @@ def test_what_the_author_has_to_mend_is_named_with_its_place(
     assert said in faults[0].said
 
 
+def test_no_change_reads_without_end(git: GitRepo, main: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("service.github.trees._MAX_FILES", 40)
+    monkeypatch.setattr("service.github.planning._MOST_FAULTS", 3)
+    flood: dict[str, Any] = {}
+    for number in range(100):
+        flood |= revision(f"w{number}_flood", str(number))
+    local = LocalRepository(git)
+    plan = planned(git, main, git.commit(flood, main), local=local).plan
+    assert len(local.blobs) <= 40
+    assert len(plan.faults) == 3
+    assert "split it" in plan.faults[0].said
+
+
 def test_nothing_is_read_of_kernels_that_did_not_change(git: GitRepo, main: str) -> None:
     both = git.commit(
         {"kernels/other/suite.toml": suite("v1_a", kernel="other"), **revision("v1_a", kernel="kernels/other")}, main
