@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Sequence
 from random import Random
 from typing import Any
@@ -50,9 +51,9 @@ class Slots:
 
     def draw(self, where: slice) -> None:
         """New secret inputs in these slots."""
-        self.draw_again(
-            where, [[self._random.getrandbits(63) for _ in range(where.stop - where.start)] for _ in self.inputs]
-        )
+        count = where.stop - where.start
+        seeds = [[word >> 1 for word in array("Q", self._random.randbytes(8 * count))] for _ in self.inputs]
+        self.draw_again(where, seeds)
 
     def draw_again(self, where: slice, seeds: list[list[int]]) -> None:
         """The inputs that these seeds, one a tensor and slot, gave before."""
