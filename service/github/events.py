@@ -183,6 +183,7 @@ def _installation(session: Session, delivery: GithubDelivery, payload: _Payload)
 
 def _pull_request(session: Session, row: GithubRepository, action: str, payload: _Payload) -> None:
     pull = pull_of(payload["pull_request"])
+    gates.lock(session, row)
     if gates.is_stale(session, row, pull.number, pull.as_of):
         raise RefusedDeliveryError(f"something newer than {pull.as_of} is known of pull request #{pull.number}")
     if action == "closed":

@@ -53,6 +53,7 @@ class Commit:
 def open_gate(session: Session, repository: GithubRepository, commit: Commit) -> GithubGate:
     """The gate over this commit, made where it is new, and due again where it was cancelled, or pushed again after
     another one. Older commits of the same pull request end as superseded."""
+    lock(session, repository)
     query = select(GithubGate).where(
         GithubGate.repository_id == repository.id,
         GithubGate.kind == commit.kind,
@@ -87,6 +88,11 @@ def open_gate(session: Session, repository: GithubRepository, commit: Commit) ->
             if other.id != gate.id:
                 end_gate(session, other, why=f"superseded by {commit.head_sha[:12]}", reason=Reason.SUPERSEDED)
     return gate
+
+
+def lock(session: Session, repository: GithubRepository) -> None:
+    """Deliveries of one repository are worked off one at a time, however many replicas there are."""
+    session.exec(select(GithubRepository.id).where(GithubRepository.id == repository.id).with_for_update()).one()
 
 
 def of_pull(session: Session, repository: GithubRepository, number: int) -> Sequence[GithubGate]:
