@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
+import sqlalchemy as sa
 from sqlmodel import Session, col, or_, select
 
 from contract.regressions import RegressionState
-from service.models import Kernel, Revision
-from service.regressions import following, keeping, states, tracking
-from service.regressions.tables import Regression, RegressionCase
+from service.models import Kernel, Revision, Series
+from service.regressions import following, keeping, states
+from service.regressions.tables import Regression, RegressionCase, SeriesTrack
 from service.standings import refresh_all_standings
 
 
@@ -33,7 +35,10 @@ def leave_mainline(session: Session, kernel: Kernel, revisions: Sequence[Revisio
     for case in cases:
         if case.revision_id not in gone and case.fixed_by in gone:
             _open_again(session, case, gone, why=f"{gone[case.fixed_by].label}, which fixed it, was {why}")
-    tracking.rebuild_all(session, kernel)
+    # Worked out anew one by one, by the reconciler: together they would hold up every other writer.
+    of_kernel = select(Series.id).where(Series.kernel_id == kernel.id)
+    stale: Any = sa.update(SeriesTrack).where(col(SeriesTrack.series_id).in_(of_kernel)).values(stale=True)
+    session.exec(stale)
     refresh_all_standings(session, kernel)
 
 
