@@ -10,6 +10,7 @@ import {
   percent,
   ratioInWords,
   ratioWithInterval,
+  withCaseNames,
 } from "./text";
 
 describe("numbers have the digits that the interval supports, as on the terminal", () => {
@@ -62,4 +63,8 @@ describe("names", () => {
   it("takes out what would repaint or reorder a line", () => {
     expect(clean("a\u001b[31mb\u0007\u202Ec\n\td")).toBe("abc\n\td");
   });
+});
+
+it("names cases in a sentence as people read them", () => {
+  expect(withCaseNames("slower at m=64,n=64,k=64 on h200 (a=1)")).toBe("slower at 64^3 on h200 (a=1)");
 });

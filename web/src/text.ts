@@ -65,6 +65,9 @@ export function caseName(id: string): string {
   return oneLine(id);
 }
 
+/** A sentence of the service's with cases as people read them. */
+export const withCaseNames = (sentence: string): string => sentence.replaceAll(/\b\w+=\d+(?:,\w+=\d+)+/g, caseName);
+
 export function duration(seconds: number): string {
   if (seconds < 0.0995) return `${(seconds * 1000).toFixed(0)} ms`;
   if (seconds < 99.5) return `${seconds.toFixed(1)} s`;

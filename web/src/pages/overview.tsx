@@ -4,7 +4,7 @@ import { Link } from "wouter";
 import type { Overview, Standing } from "../api/client";
 import { overviewQuery } from "../api/queries";
 import { toKernel, toRevision } from "../paths";
-import { caseName, clean, many, metricName, number, oneLine, unitName } from "../text";
+import { caseName, clean, many, metricName, number, oneLine, unitName, withCaseNames } from "../text";
 import { Moment } from "../ui/moment";
 import { NodeState } from "../ui/node";
 import { Sparkline } from "../ui/sparkline";
@@ -86,7 +86,7 @@ function Bad({ standings, project }: { standings: readonly Standing[]; project: 
 
 function BadWords({ standing }: { standing: Standing }): ReactNode {
   if (standing.outcome !== "slower" || standing.worst_ratio == null) {
-    const said = oneLine(clean(standing.sentence ?? ""), 240);
+    const said = withCaseNames(oneLine(clean(standing.sentence ?? ""), 240));
     return (
       <>
         <OutcomeText outcome={standing.outcome} /> <span>{said}</span>

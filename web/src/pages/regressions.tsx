@@ -5,7 +5,7 @@ import { client, type Regression, type RegressionState, unwrap } from "../api/cl
 import { sessionQuery } from "../api/queries";
 import { toKernel, toRevision } from "../paths";
 import { useSearchState } from "../search";
-import { caseName, clean, many, oneLine, ratioInWords, ratioWithInterval } from "../text";
+import { caseName, clean, many, oneLine, ratioInWords, ratioWithInterval, withCaseNames } from "../text";
 import { Moment } from "../ui/moment";
 import { Empty, Failed, Loading, useTitle } from "../ui/states";
 import { Table } from "../ui/table";
@@ -69,7 +69,7 @@ function Entry({ regression: one }: { regression: Regression }): ReactNode {
   const suspects = one.suspects.length > 1 ? one.suspects : [];
   return (
     <article className={one.state === "new" ? "sentence is-bad" : "sentence"}>
-      <h2>{clean(one.sentence)}</h2>
+      <h2>{withCaseNames(clean(one.sentence))}</h2>
       <p>
         <span className="state-word">{one.state}</span> · caused by{" "}
         <Link href={toRevision(one.revision.id)}>

@@ -17,7 +17,7 @@ export function verdictWords(verdict: Verdict, ratio: number | null, interval?: 
 /** What joins a verdict and the base: `faster than v3`, `same as v3`, `inconclusive against v3`. */
 export const JOINS: Record<Verdict, string> = { faster: "than", slower: "than", same: "as", inconclusive: "against" };
 
-/** `▲ 1.5 % faster`, `▼ 61 % slower (allowed here by the suite)`, `= same`, `? inconclusive`. */
+/** `▲ 1.5 % faster`, `▼ 61 % slower` with `allowed here by the suite` below, `= same`, `? inconclusive`. */
 export function VerdictText({
   verdict,
   ratio,
@@ -35,7 +35,11 @@ export function VerdictText({
       <span className={`sign-${verdict}`}>
         {SIGNS[verdict]} {verdictWords(verdict, ratio, interval)}
       </span>
-      {allowed && verdict === "slower" && <span title={allowed}> (allowed here by the suite)</span>}
+      {allowed && verdict === "slower" && (
+        <span className="sub" title={allowed}>
+          allowed here by the suite
+        </span>
+      )}
     </span>
   );
 }

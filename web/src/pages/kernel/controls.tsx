@@ -82,7 +82,7 @@ export function Controls({ kernel, deviceClass, caseId, metric }: Choice): React
       </label>
       {toggle("zero", "from zero")}
       {toggle("ratio", "of baseline")}
-      {toggle("mainline", "mainline only")}
+      {toggle("mainline", "mainline")}
     </div>
   );
 }

@@ -115,12 +115,19 @@ function History({ kernel, deviceClass, caseId, metric, chosen }: Choice & { cho
         ) : (
           <Empty title="Nothing on this line">
             <p>
-              No revision has {metricName(metric)} at {caseId ? caseName(caseId) : "no case"} on {deviceClass}. Choose
-              another case or metric, or{" "}
-              <Link href={toKernel(kernel.project, kernel.name, { class: deviceClass })}>
-                the first line of {deviceClass}
-              </Link>
-              .
+              No revision has {metricName(metric)} at {caseId ? caseName(caseId) : "no case"} on {deviceClass}.
+              {kernel.headlines.some((one) => one.device_class === deviceClass) ? (
+                <>
+                  {" "}
+                  Choose another case or metric, or{" "}
+                  <Link href={toKernel(kernel.project, kernel.name, { class: deviceClass })}>
+                    the first line of {deviceClass}
+                  </Link>
+                  .
+                </>
+              ) : (
+                " Nothing was measured there yet."
+              )}
             </p>
           </Empty>
         )

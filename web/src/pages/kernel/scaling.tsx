@@ -18,7 +18,10 @@ export function ScalingSection({ chosen }: { chosen: Chosen }): ReactNode {
   const scaling = useQuery(scalingQuery(project, kernel, deviceClass));
   return (
     <Loaded query={scaling} what="how it scales">
-      {(found) => (found.curves.length > 0 ? <Families chosen={chosen} scaling={found} /> : null)}
+      {(found) => {
+        const measured = found.curves.filter((curve) => curve.points.some((point) => point.value !== null));
+        return measured.length > 0 ? <Families chosen={chosen} scaling={{ ...found, curves: measured }} /> : null;
+      }}
     </Loaded>
   );
 }

@@ -1,13 +1,14 @@
-import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
+import { useInfiniteQuery } from "@tanstack/react-query";
 import type { ReactNode } from "react";
 import type { Compared, Evaluation, Revision } from "../../api/client";
-import { compareQuery, revisionsQuery } from "../../api/queries";
+import { revisionsQuery } from "../../api/queries";
 import { useSearchState } from "../../search";
 import { caseName, number, oneLine, percent, ratioWithInterval, unitName, words } from "../../text";
 import { Files } from "../../ui/files";
 import { Loaded } from "../../ui/states";
 import { Table } from "../../ui/table";
 import { VerdictText } from "../../ui/verdicts";
+import { useCompared } from "./against";
 import { Processes } from "./processes";
 import { axisOf, metricOf, type Row, rowsOf, unitOf } from "./rows";
 
@@ -20,12 +21,7 @@ const HOW = {
 
 /** Against its base, or against whichever revision `against` names. */
 export function CasesSection({ evaluation, revision }: { evaluation: Evaluation; revision: Revision }): ReactNode {
-  const [search] = useSearchState();
-  const against = search.get("against") ?? evaluation.base?.id ?? null;
-  const query = useQuery({
-    ...compareQuery(revision.project, revision.kernel, evaluation.device_class, against ?? "", revision.id),
-    enabled: against !== null,
-  });
+  const { against, query } = useCompared(evaluation, revision);
   return (
     <section aria-labelledby="cases">
       <h2 id="cases">Cases</h2>

@@ -5,7 +5,7 @@ import type { Evaluation, Revision } from "../../api/client";
 import { evaluationQuery, revisionQuery } from "../../api/queries";
 import { toKernel, toRevision } from "../../paths";
 import { useSearchState } from "../../search";
-import { caseName, clean, many, oneLine } from "../../text";
+import { clean, many, oneLine, withCaseNames } from "../../text";
 import { Moment } from "../../ui/moment";
 import { Empty, Loaded, useTitle } from "../../ui/states";
 import { isBad, OutcomeText } from "../../ui/verdicts";
@@ -128,7 +128,7 @@ function EvaluationView({ evaluation, revision }: { evaluation: Evaluation; revi
       {!running && <CasesSection evaluation={evaluation} revision={revision} />}
       <ProfileSection evaluation={evaluation} />
       <ChecksSection checks={evaluation.checks} />
-      <StaticsSection evaluation={evaluation} />
+      <StaticsSection evaluation={evaluation} revision={revision} />
       {evaluation.left_out.length > 0 && (
         <section aria-labelledby="left-out">
           <h2 id="left-out">Left out</h2>
@@ -156,7 +156,7 @@ function Sentence({ evaluation }: { evaluation: Evaluation }): ReactNode {
   const again = evaluation.repeat > 1 ? ` (repeat ${evaluation.repeat})` : "";
   const how = evaluation.build_only ? "built for" : "on";
   const outcome = evaluation.outcome?.replaceAll("_", " ") ?? "";
-  const summary = oneLine(evaluation.summary ?? "", 1000).replaceAll(/\b\w+=\d+(?:,\w+=\d+)+/g, caseName);
+  const summary = withCaseNames(oneLine(evaluation.summary ?? "", 1000));
   const said = (summary.startsWith(outcome) ? summary.slice(outcome.length) : summary).replace(/^[:\s]+/, "");
   const message = clean(evaluation.message ?? "").trim();
   const shows =

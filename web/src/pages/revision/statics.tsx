@@ -1,59 +1,117 @@
 import type { ReactNode } from "react";
-import type { Evaluation, Statics } from "../../api/client";
-import { metricName, oneLine } from "../../text";
+import type { Evaluation, Revision, Statics } from "../../api/client";
+import { useSearchState } from "../../search";
+import { many, metricName, oneLine } from "../../text";
 import { Table } from "../../ui/table";
-import { figuresOf, matching } from "./figures";
+import { useCompared } from "./against";
+import { figuresOf, matching, togetherOf } from "./figures";
 
-const OPEN = 2;
 const WIDTH = 240;
 const HEIGHT = 16;
 
 /** What the machine code says of each function beside what it says of the base's function of that name. */
-export function StaticsSection({ evaluation }: { evaluation: Evaluation }): ReactNode {
-  const { statics, base_statics: before, base } = evaluation;
+export function StaticsSection({ evaluation, revision }: { evaluation: Evaluation; revision: Revision }): ReactNode {
+  const [search] = useSearchState();
+  const { query } = useCompared(evaluation, revision);
+  // Beside its base as this evaluation built them; beside another revision as that one's evaluation did.
+  const other = search.has("against") ? query.data : undefined;
+  const statics = other && other.statics.length > 0 ? other.statics : evaluation.statics;
+  const before = other ? other.base_statics : evaluation.base_statics;
+  const base = other?.base ?? evaluation.base;
   if (statics.length === 0) return null;
+  const architectures = [...new Set(statics.map((one) => one.architecture))];
   return (
     <section aria-labelledby="statics">
       <h2 id="statics">Machine code</h2>
-      {statics.map((one, place) => (
-        <details key={`${one.function} ${one.architecture}`} open={place < OPEN}>
-          <summary>
-            <code>{oneLine(one.function, 80)}</code> <span className="muted">{oneLine(one.architecture)}</span>
-          </summary>
-          <FunctionTable
-            head={one}
-            base={matching(one, statics, before)}
+      {other?.statics_apart && <p className="notice">Not compared: {oneLine(other.statics_apart, 300)}.</p>}
+      {architectures.map((architecture) => {
+        const [own, others] = [statics, before].map((all) => all.filter((one) => one.architecture === architecture));
+        return (
+          <Architecture
+            key={architecture}
+            name={architecture}
+            head={own ?? []}
+            base={others ?? []}
             names={[base ? oneLine(base.label, 24) : "", oneLine(evaluation.revision.label, 24)]}
           />
-        </details>
-      ))}
+        );
+      })}
     </section>
   );
 }
 
-function FunctionTable({
+/** One function as it is; of several first what they are together. */
+function Architecture({
+  name,
   head,
   base,
-  names: [baseName, headName],
+  names,
 }: {
-  head: Statics;
-  base: Statics | undefined;
+  name: string;
+  head: readonly Statics[];
+  base: readonly Statics[];
   names: [string, string];
 }): ReactNode {
-  const before = base ? figuresOf(base) : new Map<string, number>();
-  const now = figuresOf(head);
+  const each = head.map((one, place) => {
+    const other = matching(one, head, base);
+    return (
+      // biome-ignore lint/suspicious/noArrayIndexKey: functions may share a name
+      <div key={place}>
+        <p className="function">
+          <code>{oneLine(one.function, 80)}</code> <span className="muted">{oneLine(name)}</span>
+        </p>
+        <FiguresTable
+          label={`Machine code of ${oneLine(one.function, 80)}`}
+          now={figuresOf(one)}
+          before={other && figuresOf(other)}
+          names={names}
+        />
+      </div>
+    );
+  });
+  if (head.length === 1) return each;
+  return (
+    <>
+      <p className="function">
+        {many(head.length, "function")} together <span className="muted">{oneLine(name)}</span>
+      </p>
+      <FiguresTable
+        label={`Machine code of all functions for ${oneLine(name)}`}
+        now={togetherOf(head)}
+        before={base.length > 0 ? togetherOf(base) : undefined}
+        names={names}
+      />
+      <details>
+        <summary>Each of them</summary>
+        {each}
+      </details>
+    </>
+  );
+}
+
+function FiguresTable({
+  label,
+  now,
+  before,
+  names: [baseName, headName],
+}: {
+  label: string;
+  now: ReadonlyMap<string, number>;
+  before: ReadonlyMap<string, number> | undefined;
+  names: [string, string];
+}): ReactNode {
   // What neither side has, such as another generation's instructions, is no line.
-  const shown = [...now].filter(([name, value]) => value !== 0 || before.get(name));
-  const gone = [...before].filter(([name, value]) => value !== 0 && !now.has(name)).map(([name]) => name);
+  const shown = [...now].filter(([name, value]) => value !== 0 || before?.get(name));
+  const gone = [...(before ?? [])].filter(([name, value]) => value !== 0 && !now.has(name)).map(([name]) => name);
   const rows = [...shown.map(([name]) => name), ...gone];
   return (
     <div className="figures">
       <Table
-        label={`Machine code of ${oneLine(head.function, 80)}`}
+        label={label}
         head={
           <>
             <th scope="col">figure</th>
-            {base && (
+            {before && (
               <th scope="col" className="num">
                 {baseName}
               </th>
@@ -61,7 +119,7 @@ function FunctionTable({
             <th scope="col" className="num">
               {headName}
             </th>
-            {base && (
+            {before && (
               <th scope="col" className="num">
                 change
               </th>
@@ -73,14 +131,14 @@ function FunctionTable({
         }
       >
         {rows.map((name) => {
-          const [was, is] = [before.get(name), now.get(name)];
+          const [was, is] = [before?.get(name), now.get(name)];
           const moved = was !== undefined && is !== undefined ? is - was : 0;
           return (
             <tr key={name}>
               <th scope="row">{titleOf(name)}</th>
-              {base && <td className="num">{was}</td>}
+              {before && <td className="num">{was}</td>}
               <td className="num">{is}</td>
-              {base && <td className="num">{moved !== 0 && `${moved > 0 ? "+" : "−"}${Math.abs(moved)}`}</td>}
+              {before && <td className="num">{moved !== 0 && `${moved > 0 ? "+" : "−"}${Math.abs(moved)}`}</td>}
               <td className="wide">
                 <Bars base={was} head={is} />
               </td>
