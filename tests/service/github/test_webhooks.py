@@ -1,4 +1,6 @@
 import json
+import subprocess
+import sys
 import uuid
 from pathlib import Path
 from typing import Any
@@ -157,6 +159,13 @@ def test_the_largest_delivery_that_github_sends_is_kept_and_a_larger_one_is_not_
     padding = "x" * (24 << 20)
     assert gated.deliver("push", gated.payload(ref="refs/heads/topic", padding=padding)).json() == {"kept": True}
     assert gated.deliver("push", gated.payload(padding=padding + padding)).status_code == 413
+
+
+def test_of_fifty_deliveries_a_second_none_is_lost_and_none_doubled() -> None:
+    """The benchmark on a small scale; how long answers take is for a quiet machine to say."""
+    script = Path(__file__).parents[3] / "scripts/bench_webhooks.py"
+    ran = subprocess.run([sys.executable, script, "--seconds", "2"], capture_output=True, text=True, check=False)
+    assert "90 kept of 90 different ones" in ran.stdout, ran.stdout + ran.stderr
 
 
 def test_without_an_app_there_is_no_webhook(running: Running) -> None:
