@@ -122,8 +122,8 @@ def _about(target: Target | Preview, evaluations: Sequence[EvaluationOut], *, pu
     yield f"**{escape(target.kernel)} {escape(target.head.label)}** {escape(against)}{base_from}"
     for each in evaluations:
         measured = f", finished {each.finished_at:%Y-%m-%d %H:%M} UTC" if each.finished_at else ""
-        device = f" on {each.environment.device}" if each.environment else ""
-        yield f"- [{each.id}]({public_url}/evaluations/{each.id}){escape(device)}{measured}"
+        device = f" on {escape(each.environment.device)}" if each.environment else ""
+        yield f"- [{each.id}]({public_url}/evaluations/{each.id}){device}{measured}"
         yield from _statics(each)
     classes = dict.fromkeys(each.device_class.value for each in evaluations)
     command = ["kernelgate submit", target.head.folder]

@@ -112,11 +112,12 @@ def test_every_case_is_reachable_bad_ones_first_within_githubs_limit(count: int)
 
 
 def test_the_summary_names_the_base_the_command_and_links() -> None:
-    body = check_of(scene(row(1, RowStatus.BAD), evaluations={0: [evaluation(outcome="slower")]}), public_url=URL).body
+    slower = evaluation(outcome="slower", environment={"device": "NVIDIA H200", "driver": "580.1"})
+    body = check_of(scene(row(1, RowStatus.BAD), evaluations={0: [slower]}), public_url=URL).body
     summary = body["output"]["summary"]
     assert summary.startswith("**hgemm is slower**")
     assert f"kernelgate submit kernels/hgemm/v4 --base {'b' * 64} --device-class h200 --wait" in summary
-    assert f"{URL}/evaluations/ev_1" in summary
+    assert f"{URL}/evaluations/ev_1) on NVIDIA H200, finished" in summary
     assert f"Compared with `{'c' * 12}`" in summary
     assert body["output"]["title"] == "hgemm is slower"
 
