@@ -37,12 +37,14 @@ def series_out(
     after: str | None = None,
     mainline: bool = False,
     points: int | None = None,
+    version: str | None = None,
 ) -> SeriesOut:
     """The newest `limit` points of a series, oldest first; `before`, `after`: only those on that side of a revision.
 
     A revision stands for itself by its newest evaluation on the class that says something of it: one that measured
     before one that only compiled. Those that failed are points without a value. `mainline`: those alone. `points`:
     thinned to about so many (service.thinning); failed, faster and slower revisions stay whatever it says.
+    `version`: of the standing, with which what all series of the class share is kept.
     """
     beside = {"share": OVER_BASELINE, "baseline": BASELINE_PREFIX + metric}
     series = {
@@ -69,6 +71,7 @@ def series_out(
         before=before,
         after=after,
         mainline=mainline,
+        version=version,
     )
     page = line[-limit:]
     shown = _thinned(page, points)

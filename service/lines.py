@@ -17,6 +17,7 @@ from sqlmodel import Session, SQLModel, select
 
 from contract.devices import DeviceClass
 from contract.outcomes import Outcome, State, Verdict
+from service.kept import Kept
 from service.kernels import LAST, series_order
 from service.models import Comparison, Evaluation, Kernel, Measurement, Revision
 from service.problems import not_found
@@ -30,6 +31,11 @@ _MARKS = (Verdict.FASTER, Verdict.SLOWER)
 _REVISION, _EVALUATION, _MEASUREMENT, _COMPARISON = (
     SQLModel.metadata.tables[str(model.__tablename__)].c for model in (Revision, Evaluation, Measurement, Comparison)
 )
+
+# (revision, whether it is of the mainline, its newest telling evaluation, that one's outcome)
+_Step = tuple[str, bool, str, str]
+# 5,000 of them are about a megabyte.
+_STEPS: Kept[list[_Step]] = Kept(32)
 
 
 class Measured(Protocol):
@@ -61,29 +67,49 @@ def line_of(
     before: str | None = None,
     after: str | None = None,
     mainline: bool = False,
+    version: str | None = None,
 ) -> list[Place]:
     """All places, oldest first. `values`: of the series, by evaluation (`values_of`). `case_id`: with verdicts of that
-    case. `before`, `after`: only those on that side of the revision, which must exist."""
-    order = sa.select(_REVISION.id, _REVISION.mainline).where(_REVISION.kernel_id == kernel.id)
-    if mainline:
-        order = order.where(_REVISION.mainline.is_(True))
-    if before is not None:
-        order = order.where(sa.tuple_(*series_order()) < _key(session, kernel, before, field="before"))
-    if after is not None:
-        order = order.where(sa.tuple_(*series_order()) > _key(session, kernel, after, field="after"))
-    newest = _newest_evaluations(session, kernel, device_class)
+    case. `before`, `after`: only those on that side of the revision, which must exist. `version`: of the standing
+    (service.kept), read before; None keeps nothing."""
+    steps = _steps(session, kernel, device_class, version=version)
+    if before is not None or after is not None:
+        within = _within(session, kernel, before=before, after=after)
+        steps = [step for step in steps if step[0] in within]
     verdicts = _verdicts(session, kernel, device_class, case_id) if case_id else {}
     places: list[Place] = []
-    for revision, is_mainline in _fetch(session, order.order_by(*series_order())):
-        found = newest.get(revision)
-        if found is None:
-            continue
-        evaluation, outcome = found
+    for revision, is_mainline, evaluation, outcome in steps:
         measured = values.get(evaluation)
-        if measured is not None or outcome in WITHOUT_VALUE:
+        if (measured is not None or outcome in WITHOUT_VALUE) and (is_mainline or not mainline):
             value = measured.value if measured is not None else None
             places.append(Place(revision, evaluation, is_mainline, outcome, value, verdicts.get(evaluation)))
     return places
+
+
+def _steps(session: Session, kernel: Kernel, device_class: DeviceClass, *, version: str | None) -> list[_Step]:
+    """What every series of the class has in common, oldest first."""
+    key = (kernel.id, device_class, version)
+    steps = _STEPS.get(key) if version is not None else None
+    if steps is None:
+        newest = _newest_evaluations(session, kernel, device_class)
+        order = sa.select(_REVISION.id, _REVISION.mainline).where(_REVISION.kernel_id == kernel.id)
+        steps = [
+            (revision, is_mainline, *newest[revision])
+            for revision, is_mainline in _fetch(session, order.order_by(*series_order()))
+            if revision in newest
+        ]
+        if version is not None:
+            _STEPS.put(key, steps)
+    return steps
+
+
+def _within(session: Session, kernel: Kernel, *, before: str | None, after: str | None) -> set[str]:
+    query = sa.select(_REVISION.id).where(_REVISION.kernel_id == kernel.id)
+    if before is not None:
+        query = query.where(sa.tuple_(*series_order()) < _key(session, kernel, before, field="before"))
+    if after is not None:
+        query = query.where(sa.tuple_(*series_order()) > _key(session, kernel, after, field="after"))
+    return {row[0] for row in _fetch(session, query)}
 
 
 def values_of(

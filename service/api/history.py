@@ -87,7 +87,8 @@ def get_history(
                 return Response(status_code=304, headers=headers)
         body = _ANSWERS.get(key) if version is not None else None
         if body is None:
-            body = series_out(session, project=owner, kernel=known, **asked).model_dump_json().encode()
+            series = series_out(session, project=owner, kernel=known, version=version, **asked)
+            body = series.model_dump_json().encode()
             if version is not None:
                 _ANSWERS.put(key, body)
     if download:

@@ -77,6 +77,20 @@ def test_an_unchanged_history_is_not_sent_again_and_a_changed_one_is(api, node, 
     assert labels[:3] == ["v3", "v2", "v1"]
 
 
+def test_what_the_series_of_a_class_share_changes_with_each_of_its_revisions(api, node, two):
+    def labels(**asked):
+        return [point["label"] for point in get(api, "sgemm_cpu/history", params=chart(**asked)).json()["points"]]
+
+    for case in CASES:
+        assert labels(case=case) == ["v1", "v2"]
+    evaluate(api, node, "v3", 1.0)
+    for case in CASES:
+        assert labels(case=case) == labels(case=case, mainline=True) == ["v1", "v2", "v3"]
+    revision = get(api, "sgemm_cpu/history", params=chart()).json()["points"][1]["revision"]
+    assert labels(before=revision) == ["v1"]
+    assert labels(after=revision, metric="throughput") == ["v3"]
+
+
 def test_a_thinned_line_keeps_its_places_extremes_and_marks(api):
     rows = "".join(
         f"long,h200,r{place},{f'r{place - 1}' if place else ''},c1,time,{100 + place * 1e-4},us,\n"
