@@ -80,9 +80,9 @@ def ensure_evaluation(
         base_id=base.id if base else None,
         suite_id=suite_row.id,
         profile=profile,
-        repeat=_next_repeat(session, question),
+        repeat=next_repeat(session, question),
     )
-    return _queue(session, evaluation, settings=settings)
+    return queue(session, evaluation, settings=settings)
 
 
 def repeat_evaluation(
@@ -127,9 +127,9 @@ def repeat_evaluation(
         base_id=base_id,
         suite_id=suite_row.id,
         profile=wanted.profile,
-        repeat=_next_repeat(session, question),
+        repeat=next_repeat(session, question),
     )
-    return project, _queue(session, evaluation, settings=settings)
+    return project, queue(session, evaluation, settings=settings)
 
 
 def cancel_evaluation(
@@ -181,7 +181,7 @@ def list_evaluations(
         last = newest.order_by(col(one.id).desc()).offset(limit).limit(1).scalar_subquery()
         query = query.where(col(Evaluation.id) >= func.coalesce(last, ""))
     rows = session.exec(query.order_by(desc(col(Evaluation.id))).limit(limit + 1)).all()
-    return rows[:limit], rows[limit - 1].id if len(rows) > limit else None
+    return cut(rows, limit, lambda row: row.id)
 
 
 def _narrowed(query: Any, row: Any, *, state: State | None, device_class: DeviceClass | None, after: str | None) -> Any:
@@ -192,13 +192,13 @@ def _narrowed(query: Any, row: Any, *, state: State | None, device_class: Device
     return query.where(row.id < after) if after is not None else query
 
 
-def _next_repeat(session: Session, question: dict[str, Any]) -> int:
+def next_repeat(session: Session, question: dict[str, Any]) -> int:
     """The caller holds the kernel, so that no number is given twice."""
     last = session.exec(select(func.max(Evaluation.repeat)).filter_by(**question)).one()
     return (last or 0) + 1
 
 
-def _queue(session: Session, evaluation: Evaluation, *, settings: Settings) -> Evaluation:
+def queue(session: Session, evaluation: Evaluation, *, settings: Settings) -> Evaluation:
     states.queue(evaluation, settings=settings)
     session.add(evaluation)
     session.flush()

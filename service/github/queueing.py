@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from sqlalchemy import desc, func
+from sqlalchemy import desc
 from sqlalchemy.orm import aliased
 from sqlmodel import Session, col, select
 
@@ -15,12 +15,11 @@ from contract.job import PROTOCOL_VERSION
 from contract.outcomes import Outcome
 from contract.suite import Suite
 from contract.text import one_line
-from service import states
 from service.bases import position_of
 from service.columns import now
 from service.database import insert_if_missing
 from service.dispatch import Wake, wake_of
-from service.events import add_state_event
+from service.evaluations import next_repeat, queue
 from service.github.plans import Plan, Planned, Preview, Target, Version
 from service.github.tables import GithubGate, GithubGateEvaluation
 from service.kernels import series_order
@@ -32,8 +31,6 @@ from service.settings import Settings
 from service.standings import refresh_all_standings
 from service.states import ENDED
 from service.store import Store
-
-# What an earlier answer must not be to stand for this one.
 from service.text import clean_json
 
 # What an earlier answer must not be to stand for this one.
@@ -136,16 +133,15 @@ def repeat(session: Session, evaluation: Evaluation, *, settings: Settings) -> E
         name: getattr(evaluation, name)
         for name in ("revision_id", "device_class", "base_key", "suite_digest", "protocol_version", "build_only")
     }
-    last = session.exec(select(func.max(Evaluation.repeat)).filter_by(**same)).one()
     again = Evaluation(
         **same,
         kernel_id=evaluation.kernel_id,
         base_id=evaluation.base_id,
         suite_id=evaluation.suite_id,
-        repeat=(last or 0) + 1,
+        repeat=next_repeat(session, same),
         priority="gate",
     )
-    return _queue(session, again, settings=settings)
+    return queue(session, again, settings=settings)
 
 
 def link(session: Session, gate: GithubGate, evaluation: Evaluation, *, target: int, preview: bool) -> None:
@@ -281,24 +277,15 @@ def _ask(session: Session, question: Question, *, settings: Settings) -> Evaluat
         "protocol_version": PROTOCOL_VERSION,
         "build_only": question.build_only,
     }
-    last = session.exec(select(func.max(Evaluation.repeat)).filter_by(**same)).one()
     evaluation = Evaluation(
         **same,
         kernel_id=question.kernel.id,
         base_id=question.base.id if question.base else None,
         suite_id=question.suite_row.id,
-        repeat=(last or 0) + 1,
+        repeat=next_repeat(session, same),
         priority="gate",
     )
-    return _queue(session, evaluation, settings=settings)
-
-
-def _queue(session: Session, evaluation: Evaluation, *, settings: Settings) -> Evaluation:
-    states.queue(evaluation, settings=settings)
-    session.add(evaluation)
-    session.flush()
-    add_state_event(session, evaluation)
-    return evaluation
+    return queue(session, evaluation, settings=settings)
 
 
 def unfinished(session: Session, revisions: Sequence[Revision]) -> Sequence[Evaluation]:
