@@ -11,7 +11,6 @@ from contract.layout import SlotLayout
 from contract.names import CaseId, Digest
 
 MAX_NODES = 256
-MAX_PARAMETER_BYTES = 32_764  # CUDA's limit since 12.1
 
 Extent = tuple[int, int, int]
 

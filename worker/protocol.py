@@ -255,5 +255,3 @@ class Examined(Model):
 
 
 ExamineSays = Annotated[Examining | Examined, Field(discriminator="kind")]
-
-LAUNCHER_ARGUMENTS = ("--arena-fd", "--arena-bytes")

@@ -13,7 +13,6 @@ class ArchitectureLimits:
 
     shared_bytes_a_block: int
     registers_a_block: int = 65_536
-    registers_a_thread: int = 255
     threads_a_block: int = 1024
 
 

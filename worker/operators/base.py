@@ -12,7 +12,7 @@ from random import Random
 from types import ModuleType
 from typing import Any, Protocol
 
-from contract.layout import Dtype, Role, TensorSpec
+from contract.layout import Dtype, TensorSpec
 from worker.operators.products import Products
 
 Dims = Mapping[str, int]
@@ -103,14 +103,6 @@ class Operator(Protocol):
 
     def baseline(self, torch: Any, backend: str, dims: Dims) -> Callable[[Sequence[Any], Sequence[Any]], None] | None:
         """The vendor library's call on torch tensors (inputs, outputs); None where the backend lacks the case."""
-
-
-def inputs_of(tensors: tuple[TensorSpec, ...]) -> tuple[TensorSpec, ...]:
-    return tuple(tensor for tensor in tensors if tensor.role is Role.INPUT)
-
-
-def outputs_of(tensors: tuple[TensorSpec, ...]) -> tuple[TensorSpec, ...]:
-    return tuple(tensor for tensor in tensors if tensor.role is Role.OUTPUT)
 
 
 def tolerances_of(operator: Operator, given: Mapping[str, float]) -> dict[str, float]:
