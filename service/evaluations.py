@@ -181,7 +181,7 @@ def list_evaluations(
         last = newest.order_by(col(one.id).desc()).offset(limit).limit(1).scalar_subquery()
         query = query.where(col(Evaluation.id) >= func.coalesce(last, ""))
     rows = session.exec(query.order_by(desc(col(Evaluation.id))).limit(limit + 1)).all()
-    return cut(rows, limit, lambda row: row.id)
+    return rows[:limit], rows[limit - 1].id if len(rows) > limit else None
 
 
 def _narrowed(query: Any, row: Any, *, state: State | None, device_class: DeviceClass | None, after: str | None) -> Any:
