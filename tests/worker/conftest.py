@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 
 from tests.worker.jobs import FIXTURES
+from worker import node
 from worker.toolchains.nvcc import find_nvcc
 
 
@@ -13,3 +14,9 @@ def cubin(tmp_path_factory) -> Path:
     argv = [find_nvcc(None).path, "-O3", "-gencode=arch=compute_90a,code=sm_90a", "--cubin", "-o", out]
     subprocess.run([*argv, FIXTURES / "spills.cu"], check=True)
     return out
+
+
+@pytest.fixture
+def _an_h200(monkeypatch):
+    gpu = node.Gpu(name="NVIDIA H200", uuid="GPU-0", driver="580.1")
+    monkeypatch.setattr(node, "known_gpu", lambda: (gpu, None))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import time
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -24,6 +26,13 @@ def bundle(name: str, *, manifest: str = "", **replaced: str) -> Files:
     files = {file.name: file.read_bytes() for file in sorted(folder.iterdir()) if file.is_file()}
     files["kernel.toml"] += manifest.encode()
     return files | {name.replace("_", "."): text.encode() for name, text in replaced.items()}
+
+
+def changed(old: str, new: str) -> Files:
+    """The CPU kernel with a part of its source replaced."""
+    source = bundle("gemm_cpu")["kernel.cpp"].decode()
+    assert old in source
+    return bundle("gemm_cpu", kernel_cpp=source.replace(old, new))
 
 
 def suite(dtype: str = "fp32", *sizes: int, **more: Any) -> Suite:
@@ -70,3 +79,10 @@ def settings(tmp_path: Path, **more: Any) -> WorkerSettings:
 
 def sha256(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
+
+
+def until(true: Callable[[], object], limit_s: float = 60.0) -> None:
+    ends_at = time.monotonic() + limit_s
+    while not true():
+        assert time.monotonic() < ends_at, "did not happen in time"
+        time.sleep(0.01)

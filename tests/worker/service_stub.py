@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import threading
-import time
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
@@ -50,12 +48,6 @@ class Stub:
     def offer(self, job: Job, *sides: Files) -> None:
         self.jobs[job.evaluation_id] = job
         self.bundles |= {digest(files): pack(files) for files in sides}
-
-    def until(self, true: Callable[[], bool], limit_s: float = 30.0) -> None:
-        ends_at = time.monotonic() + limit_s
-        while not true():
-            assert time.monotonic() < ends_at, "did not happen in time"
-            time.sleep(0.01)
 
     def answer(self, method: str, path: str, body: bytes) -> tuple[int, bytes]:
         *_, noun, name, verb = ["", *path.split("/")] if method == "POST" else ["", *path.split("/"), ""]

@@ -7,7 +7,7 @@ import pytest
 from contract.job import PROTOCOL_VERSION, Job, Progress
 from contract.outcomes import OUTCOME_OF, Outcome, Reason, Stage
 from contract.report import Report
-from tests.worker.jobs import bundle, job, settings
+from tests.worker.jobs import bundle, job, settings, until
 from tests.worker.service_stub import Stub
 from worker import node
 from worker.agent import Agent
@@ -61,7 +61,7 @@ def test_an_evaluation_is_claimed_run_and_reported_once(stub, tmp_path):
 def test_progress_travels_with_the_heartbeats(stub, tmp_path):
     def evaluate(wanted: Job, bundles, *, on_progress, **_) -> Report:
         on_progress(Progress(stage=Stage.MEASURE, done=1, total=5, detail="m=16"))
-        stub.until(lambda: any(p.detail == "m=16" for beat in stub.beats for p in beat.progress))
+        until(lambda: any(p.detail == "m=16" for beat in stub.beats for p in beat.progress))
         return built(wanted)
 
     attempt(stub, tmp_path, evaluate)

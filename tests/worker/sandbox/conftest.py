@@ -6,19 +6,13 @@ import pytest
 
 from contract.bundle import Files
 from contract.report import Report
-from tests.worker.jobs import bundle, bundles, job, settings, suite
+from tests.worker.jobs import bundle, bundles, changed, job, settings, suite
 from worker.pipeline import evaluate
 from worker.sandbox import Sandbox, choose
 from worker.settings import WorkerSettings
 
-SOURCE = bundle("gemm_cpu")["kernel.cpp"].decode()
 MEMORY_BYTES = 256 << 20
 PROCESSES = 64
-
-
-def changed(old: str, new: str) -> Files:
-    assert old in SOURCE
-    return bundle("gemm_cpu", kernel_cpp=SOURCE.replace(old, new))
 
 
 def in_the_call(statements: str) -> Files:
