@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from types import SimpleNamespace
 
 import pynvml
@@ -70,15 +69,14 @@ def test_without_nvml_nothing_is_known(card):
 
 def test_a_wedged_driver_costs_one_time_limit_and_no_more(card):
     release = threading.Event()
-    card.setattr(nvml, "LIMIT_S", 0.05)
     card.setattr(pynvml, "nvmlDeviceGetCurrentClocksEventReasons", lambda _: release.wait(30) and 0)
     found = nvml.Nvml("GPU-1")
     assert found.name() == "NVIDIA H200"
+    card.setattr(nvml, "LIMIT_S", 0.05)
     assert not found.power_capped()
-    began = time.monotonic()
+    card.setattr(nvml, "LIMIT_S", 1000)
     assert found.clocks() == {}
     assert found.name() is None
-    assert time.monotonic() - began < 0.05
     release.set()
 
 
