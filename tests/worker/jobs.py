@@ -18,6 +18,7 @@ from worker.settings import WorkerSettings
 FIXTURES = Path(__file__).parent / "fixtures"
 FAKE_JUDGE = str(FIXTURES / "fake_judge.py")
 FAKE_RECORDER = str(FIXTURES / "fake_recorder.py")
+GEMM_CPU = (FIXTURES / "gemm_cpu" / "kernel.cpp").read_text()
 
 
 def bundle(name: str, *, manifest: str = "", **replaced: str) -> Files:
@@ -30,9 +31,8 @@ def bundle(name: str, *, manifest: str = "", **replaced: str) -> Files:
 
 def changed(old: str, new: str) -> Files:
     """The CPU kernel with a part of its source replaced."""
-    source = bundle("gemm_cpu")["kernel.cpp"].decode()
-    assert old in source
-    return bundle("gemm_cpu", kernel_cpp=source.replace(old, new))
+    assert old in GEMM_CPU
+    return bundle("gemm_cpu", kernel_cpp=GEMM_CPU.replace(old, new))
 
 
 def suite(dtype: str = "fp32", *sizes: int, **more: Any) -> Suite:

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from contract.outcomes import Reason, Stage
-from tests.worker.jobs import bundle
-from tests.worker.sandbox.conftest import MEMORY_BYTES, PROCESSES, SOURCE, Node, in_the_call
+from tests.worker.jobs import GEMM_CPU, bundle
+from tests.worker.sandbox.conftest import MEMORY_BYTES, PROCESSES, Node, in_the_call
 from worker.room import open_room
 
 FORK_BOMB = "static int dead = (signal(SIGCHLD, SIG_IGN), 0); for (;;) fork();"
@@ -56,7 +56,7 @@ HUGE_OBJECT = 'asm(".section .data\\n.rept 2000000000\\n.quad 1\\n.endr");\n'
 def test_sources_that_compile_for_ever_end_one_after_the_other_and_an_honest_one_is_served(node: Node):
     for text in (ENDLESS_TEMPLATES, HUGE_OBJECT, '#include "kernel.cpp"\n#include "kernel.cpp"\n'):
         started = time.monotonic()
-        report = node.run(bundle("gemm_cpu", kernel_cpp=text + SOURCE))
+        report = node.run(bundle("gemm_cpu", kernel_cpp=text + GEMM_CPU))
         assert time.monotonic() - started < node.settings.compile_limit_s + 20, text
         assert report.failure is not None, text
         assert report.failure.stage is Stage.BUILD, report.failure

@@ -7,8 +7,8 @@ import pytest
 from cli.doctor.confinement import PROPERTIES, attempt, bait, confinement
 from contract.bundle import digest
 from contract.outcomes import Reason, Stage
-from tests.worker.jobs import FAKE_JUDGE, bundle
-from tests.worker.sandbox.conftest import SOURCE, Node
+from tests.worker.jobs import FAKE_JUDGE, GEMM_CPU, bundle
+from tests.worker.sandbox.conftest import Node
 from worker.room import open_room
 from worker.sandbox import NoSandbox, choose
 from worker.settings import WorkerSettings
@@ -41,7 +41,7 @@ def test_without_a_sandbox_the_probe_achieves_its_goal(tmp_path: Path, goal):
 def test_a_source_can_not_compile_a_file_of_the_host_in(node: Node, tmp_path: Path, line):
     secret = tmp_path / "secret.h"
     secret.write_text("int another_jobs_secret = 1;\n")
-    report = node.run(bundle("gemm_cpu", kernel_cpp=f"{line.format(path=secret)}\n{SOURCE}"))
+    report = node.run(bundle("gemm_cpu", kernel_cpp=f"{line.format(path=secret)}\n{GEMM_CPU}"))
     assert (report.failure.reason, report.failure.stage) == (Reason.COMPILE_ERROR, Stage.BUILD)
     assert "it is there" not in report.failure.message
     assert "another_jobs_secret" not in report.failure.message
@@ -83,7 +83,7 @@ def test_without_bubblewrap_the_bundles_that_are_trusted_run_and_say_so(
     small: WorkerSettings, monkeypatch, tmp_path: Path
 ):
     without_bubblewrap(monkeypatch, tmp_path)
-    ours, foreign = bundle("gemm_cpu"), bundle("gemm_cpu", kernel_cpp=SOURCE + "\n")
+    ours, foreign = bundle("gemm_cpu"), bundle("gemm_cpu", kernel_cpp=GEMM_CPU + "\n")
     trusting = small.model_copy(update={"trusted_bundles": (digest(ours),), "judge": (FAKE_JUDGE,)})
     report = Node(trusting, choose(trusting)).run(ours)
     assert report.failure is None
