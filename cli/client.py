@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Protocol, Self, TypeVar
 
 import httpx
 from pydantic import BaseModel, TypeAdapter, ValidationError
@@ -16,12 +16,15 @@ from contract.api import Problem
 from contract.text import clean, one_line
 
 _T = TypeVar("_T")
+_Item_co = TypeVar("_Item_co", covariant=True)
 
 API = "/api/v1"
 CONNECT_S = 5.0
 # Longer than the service's own limits, so that the client is never the one who gives up first.
 ANSWER_S = 60.0
 LONG_POLL_S = 30
+# The most that the service gives.
+PAGE = 200
 
 _HINTS = {
     "unauthorised": "set KERNELGATE_TOKEN to a token of this service (`kernelgate token create` makes one)",
@@ -29,6 +32,14 @@ _HINTS = {
     "unknown-kernel": "push its suite first: `kernelgate suite push PATH`",
     "unknown-project": "check the name after --project; `local` is the one that `kernelgate up` makes",
 }
+
+
+class _Page(Protocol[_Item_co]):
+    @property
+    def items(self) -> tuple[_Item_co, ...]: ...
+
+    @property
+    def next(self) -> str | None: ...
 
 
 class Client:
@@ -55,6 +66,16 @@ class Client:
 
     def get(self, path: str, answer: type[_T], **query: Any) -> _T:
         return self._parse(self.send("GET", path, params=_given(query)), answer)
+
+    def items(self, path: str, answer: type[_Page[_T]], **query: Any) -> Iterator[_T]:
+        """What a list has, page by page: the next one is asked for when it is come to."""
+        after: str | None = None
+        while True:
+            page = self.get(path, answer, after=after, limit=PAGE, **query)
+            yield from page.items
+            after = page.next
+            if after is None:
+                return
 
     def post(
         self, path: str, answer: type[_T], body: BaseModel | None = None, *, idempotency_key: str | None = None

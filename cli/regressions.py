@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 from collections.abc import Sequence
+from itertools import islice
 
 from cli.client import Client
 from cli.errors import CliError, Exit
@@ -41,24 +42,15 @@ def find_regressions(
         if state not in known:
             raise CliError(f"--state {state}: not one of {', '.join(known)}")
     wanted = list(states) or ([] if everything else [state.value for state in _OPEN])
-    found: list[RegressionOut] = []
-    after: str | None = None
-    while len(found) < _MOST:
-        page = client.get(
-            f"/projects/{project}/regressions",
-            RegressionPage,
-            state=wanted or None,
-            kernel=kernel,
-            device_class=device_class.value if device_class else None,
-            direction="faster" if faster else "slower",
-            after=after,
-            limit=200,
-        )
-        found += page.items
-        after = page.next
-        if after is None:
-            break
-    return found
+    found = client.items(
+        f"/projects/{project}/regressions",
+        RegressionPage,
+        state=wanted or None,
+        kernel=kernel,
+        device_class=device_class.value if device_class else None,
+        direction="faster" if faster else "slower",
+    )
+    return list(islice(found, _MOST))
 
 
 def full_commit(name: str) -> str:

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from itertools import product
 
 from cli.client import Client
-from cli.errors import CliError
+from cli.errors import CliError, ProblemError
 from cli.text import case_name
-from contract.api import CompareOut, KernelOut, RevisionOut, Series
+from contract.api import CompareOut, KernelOut, KernelPage, RevisionOut, Series
 from contract.devices import DeviceClass
 from contract.regressions import ChangeOut, ChangesOut
 from contract.statics import STATIC_METRICS
-from contract.views import NodeDetail
+from contract.views import KernelDetail, NodeDetail, NodePage
 
 # What the machine code says is of no case.
 NO_CASE = ""
@@ -30,11 +30,11 @@ class Chosen:
 
 
 def kernels_of(client: Client, project: str) -> list[KernelOut]:
-    return client.get(f"/projects/{project}/kernels", list[KernelOut])
+    return list(client.items(f"/projects/{project}/kernels", KernelPage))
 
 
 def nodes_of(client: Client) -> list[NodeDetail]:
-    return client.get("/nodes", list[NodeDetail])
+    return list(client.items("/nodes", NodePage))
 
 
 def choose_series(
@@ -92,12 +92,13 @@ def choose_comparison(
 
 
 def _kernel(client: Client, project: str, name: str) -> KernelOut:
-    known = kernels_of(client, project)
-    found = next((kernel for kernel in known if kernel.name == name), None)
-    if found is None:
-        names = ", ".join(kernel.name for kernel in known) or "none"
-        raise CliError(f"{project} has no kernel {name} (it has {names})", hint="--project names another project")
-    return found
+    try:
+        return client.get(f"/projects/{project}/kernels/{name}", KernelDetail)
+    except ProblemError as error:
+        if error.kind != "unknown-kernel":
+            raise
+    names = ", ".join(kernel.name for kernel in kernels_of(client, project)) or "none"
+    raise CliError(f"{project} has no kernel {name} (it has {names})", hint="--project names another project")
 
 
 def _case(kernel: KernelOut, asked: str) -> str:

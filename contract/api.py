@@ -277,3 +277,15 @@ class EvaluationPage(Page):
 
 class RevisionPage(Page):
     items: tuple[RevisionOut, ...]
+
+
+class ProjectPage(Page):
+    items: tuple[ProjectOut, ...]
+
+
+class KernelPage(Page):
+    items: tuple[KernelOut, ...]
+
+
+class TokenPage(Page):
+    items: tuple[TokenOut, ...]

@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from contract.api import KernelOut, NodeOut
+from contract.api import KernelOut, NodeOut, Page
 from contract.base import Model
 from contract.devices import DeviceClass
 from contract.names import CommitId, KernelName, Label, MetricName, ProjectSlug
@@ -101,6 +101,10 @@ class NodeDetail(NodeOut):
     spread_floor: float | None
     outages: tuple[Outage, ...] = Field(description="the newest first")
     learnt: tuple[Spread, ...] = Field(description="what shipped kernels are apart here, measured while it was idle")
+
+
+class NodePage(Page):
+    items: tuple[NodeDetail, ...]
 
 
 class Queue(Model):

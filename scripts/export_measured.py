@@ -30,15 +30,10 @@ KEPT = ("time", "throughput", "throughput_over_baseline", "cudnn_time", "workspa
 def evaluations_of(client: Client, device_class: DeviceClass) -> list[EvaluationOut]:
     """The measured ones, oldest first, with their samples; only the newest repeat of each."""
     found: dict[tuple[str, str | None], EvaluationOut] = {}
-    after: str | None = None
-    while True:
-        page = client.get("/evaluations", EvaluationPage, state=State.FINISHED.value, after=after)
-        for one in page.items:
-            if one.device_class is device_class and not one.build_only:
-                found.setdefault((one.revision.id, one.base.id if one.base else None), one)
-        if page.next is None:
-            break
-        after = page.next
+    asked = {"state": State.FINISHED.value, "device_class": device_class.value}
+    for one in client.items("/evaluations", EvaluationPage, **asked):
+        if not one.build_only:
+            found.setdefault((one.revision.id, one.base.id if one.base else None), one)
     wanted = sorted(found.values(), key=lambda one: one.created_at)
     return [client.get(f"/evaluations/{one.id}", EvaluationOut, samples=True) for one in wanted]
 

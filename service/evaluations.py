@@ -19,6 +19,7 @@ from service.bases import default_base, named_base
 from service.events import add_state_event
 from service.models import Evaluation, Kernel, Project, Revision
 from service.models import Suite as SuiteRow
+from service.pages import cut
 from service.problems import ProblemError
 from service.projects import suite_of
 from service.settings import Settings
@@ -181,7 +182,7 @@ def list_evaluations(
         last = newest.order_by(col(one.id).desc()).offset(limit).limit(1).scalar_subquery()
         query = query.where(col(Evaluation.id) >= func.coalesce(last, ""))
     rows = session.exec(query.order_by(desc(col(Evaluation.id))).limit(limit + 1)).all()
-    return rows[:limit], rows[limit - 1].id if len(rows) > limit else None
+    return cut(rows, limit, lambda row: row.id)
 
 
 def _narrowed(query: Any, row: Any, *, state: State | None, device_class: DeviceClass | None, after: str | None) -> Any:

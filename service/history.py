@@ -209,7 +209,7 @@ def _check_known(
     session: Session, project: Project, kernel: Kernel, *, device_class: DeviceClass, case_id: str, metric: str
 ) -> None:
     """An empty series is an answer where the kernel knows class, case and metric; else 404 says which it doesn't."""
-    known = kernel_outs(session, project, only=kernel.name)[0]
+    known = kernel_outs(session, project, [kernel])[0]
     for column, asked, names in (
         ("device_class", device_class, known.device_classes),
         ("case", case_id, (*known.cases, NO_CASE)),

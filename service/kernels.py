@@ -9,12 +9,13 @@ import sqlalchemy as sa
 from sqlalchemy.orm import aliased
 from sqlmodel import Session, col, select
 
-from contract.api import KernelOut
+from contract.api import KernelOut, KernelPage
 from contract.devices import DeviceClass
 from contract.suite import Case
 from contract.views import Headline, KernelDetail
 from service.metrics import BASELINE_PREFIX, OVER_BASELINE
 from service.models import Kernel, Project, Revision, Series, Standing, Suite
+from service.pages import cut
 
 _FIRST_METRICS = ("time", "throughput", OVER_BASELINE, "of_baseline")
 # In place of None, which databases sort on either end.
@@ -31,11 +32,17 @@ def series_order() -> tuple[sa.SQLColumnExpression[Any], ...]:
     )
 
 
-def kernel_outs(session: Session, project: Project, *, only: str | None = None) -> list[KernelOut]:
-    """The project's kernels by name, or `only` the one of that name, in five queries. Classes, cases and metrics are
-    the suite's first, in its order, then what else has a history."""
-    named = select(Kernel).where(Kernel.project_id == project.id).order_by(Kernel.name)
-    kernels = session.exec(named.where(Kernel.name == only) if only is not None else named).all()
+def list_kernels(session: Session, project: Project, *, after: str | None, limit: int) -> KernelPage:
+    """By name."""
+    query = select(Kernel).where(Kernel.project_id == project.id).order_by(Kernel.name).limit(limit + 1)
+    if after is not None:
+        query = query.where(Kernel.name > after)
+    rows, following = cut(session.exec(query).all(), limit, lambda row: row.name)
+    return KernelPage(items=tuple(kernel_outs(session, project, rows)), next=following)
+
+
+def kernel_outs(session: Session, project: Project, kernels: Sequence[Kernel]) -> list[KernelOut]:
+    """Four queries. Classes, cases and metrics are the suite's first, in its order, then what else has a history."""
     ids = [kernel.id for kernel in kernels]
     suites = {
         row.id: row.content
@@ -69,7 +76,7 @@ def kernel_detail(session: Session, project: Project, kernel: Kernel) -> KernelD
         klass = DeviceClass(device_class)
         static_metrics[klass] = (*static_metrics.get(klass, ()), metric)
     return KernelDetail(
-        **dict(kernel_outs(session, project, only=kernel.name)[0]),
+        **dict(kernel_outs(session, project, [kernel])[0]),
         headlines=tuple(
             Headline(device_class=one["device_class"], case=one["case"], metric=one["metric"])
             for one in standings

@@ -12,11 +12,12 @@ from sqlmodel import Session, col, select
 
 from contract.api import NodeOut
 from contract.spreads import Spread
-from contract.views import NodeDetail, Work
+from contract.views import NodeDetail, NodePage, Work
 from contract.views import Outage as OutageOut
 from service.auth import Principal
 from service.models import Attempt, Comparison, Evaluation, Kernel, Node, Outage, Project, Revision
-from service.nodes import list_nodes
+from service.nodes import node_outs
+from service.pages import cut
 from service.settings import Settings
 from verdict.floors import default_floor
 
@@ -25,11 +26,19 @@ _OUTAGES = 5
 _EVALUATIONS = 5
 
 
-def node_details(session: Session, *, principal: Principal, settings: Settings) -> list[NodeDetail]:
-    nodes = list_nodes(session, settings=settings)
+def node_page(session: Session, *, principal: Principal, settings: Settings, after: str | None, limit: int) -> NodePage:
+    """By name."""
+    query = select(Node).order_by(Node.name).limit(limit + 1)
+    if after is not None:
+        query = query.where(Node.name > after)
+    rows, following = cut(session.exec(query).all(), limit, lambda row: row.name)
+    nodes = node_outs(session, rows, settings=settings)
     work = _work(session, principal, [node.evaluation for node in nodes if node.evaluation])
-    rows = {row.name: row for row in session.exec(select(Node)).all()}
-    return [_detail(session, node, row=rows[node.name], work=work.get(node.evaluation or "")) for node in nodes]
+    items = (
+        _detail(session, node, row=row, work=work.get(node.evaluation or ""))
+        for node, row in zip(nodes, rows, strict=True)
+    )
+    return NodePage(items=tuple(items), next=following)
 
 
 def _detail(session: Session, node: NodeOut, *, row: Node, work: Work | None) -> NodeDetail:

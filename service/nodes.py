@@ -1,5 +1,6 @@
 """Nodes, as they describe themselves. An offline node is offline, whatever lease it may still hold."""
 
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Literal
 
@@ -48,6 +49,11 @@ def see_node(session: Session, *, principal: Principal, info: NodeInfo) -> Node:
 
 
 def list_nodes(session: Session, *, settings: Settings) -> list[NodeOut]:
+    """All of them, by name."""
+    return node_outs(session, session.exec(select(Node).order_by(Node.name)).all(), settings=settings)
+
+
+def node_outs(session: Session, rows: Sequence[Node], *, settings: Settings) -> list[NodeOut]:
     held = (
         select(Attempt.node, Evaluation.id)
         .join(Evaluation, col(Evaluation.attempt_id) == col(Attempt.id))
@@ -56,7 +62,7 @@ def list_nodes(session: Session, *, settings: Settings) -> list[NodeOut]:
     evaluations = dict(session.exec(held).all())
     silent_since = now() - timedelta(seconds=settings.node_offline_after_s)
     nodes = []
-    for node in session.exec(select(Node).order_by(Node.name)).all():
+    for node in rows:
         evaluation = evaluations.get(node.name)
         state: Literal["idle", "busy", "offline", "unhealthy"] = "busy" if evaluation else "idle"
         if not node.healthy:

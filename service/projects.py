@@ -2,7 +2,7 @@
 
 from sqlmodel import Session, col, select
 
-from contract.api import ProjectIn, ProjectOut, SuiteOut
+from contract.api import ProjectIn, ProjectOut, ProjectPage, SuiteOut
 from contract.suite import Suite
 from contract.text import one_line
 from service import find
@@ -10,6 +10,7 @@ from service.auth import Principal
 from service.bases import position_of
 from service.models import Kernel, Project, Revision
 from service.models import Suite as SuiteRow
+from service.pages import cut
 from service.problems import ProblemError
 from service.standings import refresh_all_standings
 from service.text import clean_json
@@ -25,11 +26,14 @@ def create_project(session: Session, *, principal: Principal, wanted: ProjectIn)
     return _project_out(project)
 
 
-def list_projects(session: Session, *, principal: Principal) -> list[ProjectOut]:
-    query = select(Project).order_by(Project.slug)
+def list_projects(session: Session, *, principal: Principal, after: str | None, limit: int) -> ProjectPage:
+    query = select(Project).order_by(Project.slug).limit(limit + 1)
     if principal.project is not None:
         query = query.where(Project.id == principal.project)
-    return [_project_out(project) for project in session.exec(query).all()]
+    if after is not None:
+        query = query.where(Project.slug > after)
+    rows, following = cut(session.exec(query).all(), limit, lambda row: row.slug)
+    return ProjectPage(items=tuple(map(_project_out, rows)), next=following)
 
 
 def get_project(session: Session, *, principal: Principal, slug: str) -> ProjectOut:

@@ -2,11 +2,12 @@
 
 from sqlmodel import Session, col, delete, select
 
-from contract.api import Scope, TokenIn, TokenOut
+from contract.api import Scope, TokenIn, TokenOut, TokenPage
 from contract.text import one_line
 from service import find
 from service.auth import Principal, issue_token
 from service.models import BrowserSession, Project, SignInCode, Token
+from service.pages import cut
 from service.problems import ProblemError, not_found
 
 
@@ -29,11 +30,15 @@ def create_token(session: Session, *, principal: Principal, wanted: TokenIn) -> 
     return _token_out(token, project, secret=secret)
 
 
-def list_tokens(session: Session, *, principal: Principal) -> list[TokenOut]:
+def list_tokens(session: Session, *, principal: Principal, after: str | None, limit: int) -> TokenPage:
     query = select(Token, Project).join(Project, col(Project.id) == col(Token.project_id), isouter=True)
     if principal.project is not None:
         query = query.where(Token.project_id == principal.project)
-    return [_token_out(token, project) for token, project in session.exec(query.order_by(Token.id)).all()]
+    if after is not None:
+        query = query.where(Token.id > after)
+    found = session.exec(query.order_by(Token.id).limit(limit + 1)).all()
+    rows, following = cut(found, limit, lambda row: row[0].id)
+    return TokenPage(items=tuple(_token_out(token, project) for token, project in rows), next=following)
 
 
 def revoke_token(session: Session, *, principal: Principal, token_id: str) -> None:

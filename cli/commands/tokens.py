@@ -63,10 +63,10 @@ def list_tokens(*, as_json: AsJson = False) -> None:
     from cli.show.console import console  # noqa: PLC0415
     from cli.show.lists import token_table  # noqa: PLC0415
     from cli.show.output import print_json  # noqa: PLC0415
-    from contract.api import TokenOut  # noqa: PLC0415
+    from contract.api import TokenPage  # noqa: PLC0415
 
     with connect() as client:
-        found = client.get("/tokens", list[TokenOut])
+        found = list(client.items("/tokens", TokenPage))
     if as_json:
         print_json(found)
     else:

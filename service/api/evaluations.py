@@ -17,6 +17,7 @@ from service.auth import Principal, Reader, Submitter
 from service.database import DatabaseDep
 from service.dispatch import wake_of
 from service.models import Evaluation
+from service.pages import After, Limit
 from service.presenting import evaluation_out, evaluation_outs
 from service.problems import ProblemError
 from service.states import ENDED
@@ -74,8 +75,8 @@ def list_evaluations(
     project: str | None = None,
     kernel: str | None = None,
     device_class: DeviceClass | None = None,
-    after: str | None = None,
-    limit: Annotated[int, Query(ge=1, le=200)] = 50,
+    after: After = None,
+    limit: Limit = 50,
     brief: Annotated[bool, Query(description="without cases, checks, stages, machine code and environment")] = False,
 ) -> EvaluationPage:
     """Newest first, without samples."""

@@ -3,23 +3,26 @@ from typing import Annotated
 from fastapi import APIRouter, Body, status
 
 from contract.job import NodeInfo
-from contract.views import NodeDetail
+from contract.views import NodePage
 from service import nodes
 from service.api import examples
 from service.auth import Reader, SettingsDep, WorkerNode
 from service.database import DatabaseDep
-from service.node_details import node_details
+from service.node_details import node_page
+from service.pages import After, Limit
 from service.problems import ProblemError
 
 router = APIRouter(tags=["nodes"])
 
 
 @router.get("/nodes")
-def list_nodes(database: DatabaseDep, settings: SettingsDep, principal: Reader) -> list[NodeDetail]:
-    """Every node, what it does (idle, busy, offline: not heard of lately, whatever it held, or unhealthy), how it
-    measures, and when it could not be used."""
+def list_nodes(
+    *, database: DatabaseDep, settings: SettingsDep, principal: Reader, after: After = None, limit: Limit = 50
+) -> NodePage:
+    """The nodes by name: what each does (idle, busy, offline: not heard of lately, whatever it held, or unhealthy), how
+    it measures, and when it could not be used."""
     with database.read() as session:
-        return node_details(session, principal=principal, settings=settings)
+        return node_page(session, principal=principal, settings=settings, after=after, limit=limit)
 
 
 @router.put("/nodes/{name}", status_code=status.HTTP_204_NO_CONTENT)

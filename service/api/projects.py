@@ -2,12 +2,13 @@ from typing import Annotated
 
 from fastapi import APIRouter, Body, status
 
-from contract.api import ProjectIn, ProjectOut, SuiteOut
+from contract.api import ProjectIn, ProjectOut, ProjectPage, SuiteOut
 from contract.suite import Suite
 from service import projects
 from service.api import examples
 from service.auth import Maintainer, Reader
 from service.database import DatabaseDep
+from service.pages import After, Limit
 
 router = APIRouter(tags=["projects"])
 
@@ -22,9 +23,10 @@ def create_project(
 
 
 @router.get("/projects")
-def list_projects(database: DatabaseDep, principal: Reader) -> list[ProjectOut]:
+def list_projects(*, database: DatabaseDep, principal: Reader, after: After = None, limit: Limit = 50) -> ProjectPage:
+    """By slug."""
     with database.read() as session:
-        return projects.list_projects(session, principal=principal)
+        return projects.list_projects(session, principal=principal, after=after, limit=limit)
 
 
 @router.get("/projects/{project}")

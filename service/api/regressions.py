@@ -18,14 +18,13 @@ from service.auth import Maintainer, Reader
 from service.database import DatabaseDep
 from service.find import kernel_by_name, project_by_slug
 from service.models import Series
+from service.pages import After, Limit
 from service.problems import ProblemError
 from service.regressions import listing
 
 router = APIRouter(tags=["regressions"])
 
 _States = Annotated[list[RegressionState] | None, Query(description="repeat for several; by default all")]
-_Limit = Annotated[int, Query(ge=1, le=200)]
-_After = Annotated[str | None, Query(max_length=40)]
 _Direction = Annotated[Direction, Query(description="`faster` lists the improvements")]
 _EXAMPLE = {"state": "acknowledged", "reason": "the price of the new epilogue; back in #482", "who": "ada"}
 
@@ -40,8 +39,8 @@ def list_regressions(
     kernel: str | None = None,
     device_class: DeviceClass | None = None,
     direction: _Direction = "slower",
-    after: _After = None,
-    limit: _Limit = 50,
+    after: After = None,
+    limit: Limit = 50,
 ) -> RegressionPage:
     """One object a cause, whatever cases and classes it touches, newest first."""
     with database.read() as session:
@@ -69,8 +68,8 @@ def list_project_regressions(
     kernel: str | None = None,
     device_class: DeviceClass | None = None,
     direction: _Direction = "slower",
-    after: _After = None,
-    limit: _Limit = 50,
+    after: After = None,
+    limit: Limit = 50,
 ) -> RegressionPage:
     """The same of one project."""
     return list_regressions(

@@ -1,6 +1,6 @@
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Header, Query, Request, Response, status
+from fastapi import APIRouter, Header, Request, Response, status
 from sqlalchemy import desc
 from sqlmodel import col, select
 from starlette.concurrency import run_in_threadpool
@@ -17,6 +17,7 @@ from service.auth import Principal, Reader, Submitter
 from service.database import DatabaseDep
 from service.dispatch import wake_of
 from service.models import Kernel, Revision
+from service.pages import After, Limit, cut
 from service.presenting import revision_outs
 from service.problems import ProblemError
 from service.submitting import Submission, check_submission
@@ -126,8 +127,8 @@ def list_revisions(
     database: DatabaseDep,
     principal: Reader,
     kernel: str | None = None,
-    after: str | None = None,
-    limit: Annotated[int, Query(ge=1, le=200)] = 50,
+    after: After = None,
+    limit: Limit = 50,
 ) -> RevisionPage:
     """A project's revisions, newest first."""
     with database.read() as session:
@@ -138,6 +139,6 @@ def list_revisions(
             query = query.where(Kernel.name == kernel)
         if after is not None:
             query = query.where(col(Revision.id) < after)
-        rows = session.exec(query.order_by(desc(col(Revision.id))).limit(limit + 1)).all()
-        following = rows[limit - 1].id if len(rows) > limit else None
-        return RevisionPage(items=tuple(revision_outs(session, rows[:limit])), next=following)
+        found = session.exec(query.order_by(desc(col(Revision.id))).limit(limit + 1)).all()
+        rows, following = cut(found, limit, lambda row: row.id)
+        return RevisionPage(items=tuple(revision_outs(session, rows)), next=following)

@@ -2,11 +2,12 @@ from typing import Annotated
 
 from fastapi import APIRouter, Body, status
 
-from contract.api import TokenIn, TokenOut
+from contract.api import TokenIn, TokenOut, TokenPage
 from service import tokens
 from service.api import examples
 from service.auth import Admin
 from service.database import DatabaseDep
+from service.pages import After, Limit
 
 router = APIRouter(tags=["tokens"])
 
@@ -21,9 +22,10 @@ def create_token(
 
 
 @router.get("/tokens")
-def list_tokens(database: DatabaseDep, principal: Admin) -> list[TokenOut]:
+def list_tokens(*, database: DatabaseDep, principal: Admin, after: After = None, limit: Limit = 50) -> TokenPage:
+    """The oldest first, without secrets."""
     with database.read() as session:
-        return tokens.list_tokens(session, principal=principal)
+        return tokens.list_tokens(session, principal=principal, after=after, limit=limit)
 
 
 @router.delete("/tokens/{token_id}", status_code=status.HTTP_204_NO_CONTENT)

@@ -25,6 +25,7 @@ from contract.text import clean, one_line
 from service import find
 from service.auth import Principal
 from service.models import Kernel, Project, Revision, Series, Token
+from service.pages import cut
 from service.problems import ProblemError, not_found
 from service.regressions import states
 from service.regressions.tables import Regression, RegressionCase, RegressionEvent, SeriesChange
@@ -63,9 +64,9 @@ def list_regressions(
         query = query.where(col(Regression.id).in_(touched))
     if after is not None:
         query = query.where(col(Regression.id) < after)
-    rows = session.exec(query.order_by(desc(col(Regression.id))).limit(limit + 1)).all()
-    following = rows[limit - 1].id if len(rows) > limit else None
-    return regression_outs(session, rows[:limit]), following
+    found = session.exec(query.order_by(desc(col(Regression.id))).limit(limit + 1)).all()
+    rows, following = cut(found, limit, lambda row: row.id)
+    return regression_outs(session, rows), following
 
 
 def regression_by_id(session: Session, *, principal: Principal, regression_id: str, lock: bool = False) -> Regression:

@@ -13,21 +13,22 @@ from contract.api import (
     CompareOut,
     ImportIn,
     ImportOut,
-    KernelOut,
+    KernelPage,
     Point,
     Scope,
     Series,
     TokenOut,
+    TokenPage,
 )
 from contract.devices import DeviceClass
 from contract.outcomes import Outcome, Verdict
 from contract.regressions import ChangeOut, ChangesOut, RevisionSpot
 from contract.statics import FunctionStatics
-from contract.views import NodeDetail, Work
+from contract.views import KernelDetail, NodeDetail, NodePage, Work
 from tests.cli.stub import AT, Stub, answer, evaluation, problem, revision
 
 CASES = ("m=1024,n=1024,k=1024", "m=4096,n=4096,k=4096")
-KERNEL = KernelOut(
+KERNEL = KernelDetail(
     project="local",
     name="hgemm",
     operator="gemm",
@@ -37,6 +38,8 @@ KERNEL = KernelOut(
     metrics=("throughput", "time"),
     revisions=2,
     newest="v4",
+    headlines=(),
+    static_metrics={},
 )
 POINT = Point(
     revision="rev_4",
@@ -68,13 +71,15 @@ SERIES = Series(
     baseline_value=768.0,
     points=(POINT.model_copy(update={"value": None, "outcome": Outcome.INCORRECT, "verdict": None}), POINT),
 )
+LISTED = "GET /projects/local/kernels"
+DETAIL = "GET /projects/local/kernels/hgemm"
 HISTORY = "GET /projects/local/kernels/hgemm/history"
 runner = CliRunner()
 
 
 @pytest.fixture
 def service(stub: Stub) -> Stub:
-    stub.routes |= {"GET /projects/local/kernels": lambda _: answer([KERNEL]), HISTORY: SERIES}
+    stub.routes |= {LISTED: KernelPage(items=(KERNEL,)), DETAIL: KERNEL, HISTORY: SERIES}
     return stub
 
 
@@ -108,7 +113,7 @@ def test_history_takes_a_case_by_its_short_name(service: Stub) -> None:
 def test_history_of_machine_code_is_of_no_case(service: Stub) -> None:
     metric = "registers.sm_90a"
     kernel = KERNEL.model_copy(update={"metrics": ("time", metric)})
-    service.routes["GET /projects/local/kernels"] = lambda _: answer([kernel])
+    service.routes[DETAIL] = kernel
     point = POINT.model_copy(update={"value": 128.0, "verdict": None, "ratio": None, "interval": None})
     service.routes[HISTORY] = SERIES.model_copy(
         update={"case": "", "metric": metric, "unit": "1", "baseline": None, "points": (point,)}
@@ -147,6 +152,7 @@ def test_history_of_machine_code_is_of_no_case(service: Stub) -> None:
     ],
 )
 def test_history_of_what_is_not_there_says_what_is(service: Stub, arguments: list[str], said: str) -> None:
+    service.routes["GET /projects/local/kernels/sgemm"] = problem(404, "unknown-kernel", "there is none")
     result = runner.invoke(app, ["history", *arguments])
     assert result.exit_code == 2
     assert said in result.stderr
@@ -270,7 +276,7 @@ def test_nodes_are_listed_with_what_they_do(service: Stub) -> None:
     )
     work = Work(evaluation="ev_1", project="local", kernel="hgemm", label="v4")
     busy = node.model_copy(update={"name": "gpu-08", "state": "busy", "problem": None, "work": work})
-    service.routes["GET /nodes"] = lambda _: answer([node, busy])
+    service.routes["GET /nodes"] = NodePage(items=(node, busy))
     output = runner.invoke(app, ["nodes"]).output
     assert "gpu-07" in output
     assert "NVML does not answer" in output
@@ -279,18 +285,23 @@ def test_nodes_are_listed_with_what_they_do(service: Stub) -> None:
 
 
 def test_an_empty_list_says_what_to_do_first(stub: Stub) -> None:
-    stub.routes |= {"GET /nodes": lambda _: answer([]), "GET /projects/local/kernels": lambda _: answer([])}
+    stub.routes |= {"GET /nodes": NodePage(items=()), LISTED: KernelPage(items=())}
     assert "kernelgate worker" in runner.invoke(app, ["nodes"]).output
     assert "kernelgate suite push" in runner.invoke(app, ["kernels"]).output
 
 
-def test_kernels_are_listed(service: Stub) -> None:
-    assert "Half-precision GEMM" in runner.invoke(app, ["kernels"]).output
+def test_kernels_are_listed_to_the_last_page(service: Stub) -> None:
+    later = KERNEL.model_copy(update={"name": "softmax"})
+    service.routes[LISTED] = [KernelPage(items=(KERNEL,), next="hgemm"), KernelPage(items=(later,))]
+    output = runner.invoke(app, ["kernels"]).output
+    assert "Half-precision GEMM" in output
+    assert "softmax" in output
+    assert [request.url.params.get("after") for request in service.asked(LISTED)] == [None, "hgemm"]
 
 
 def test_a_token_secret_is_alone_on_stdout(service: Stub) -> None:
     made = TokenOut(scope=Scope.SUBMIT, id="tok_1", created_at=AT, secret="kg_tok_1_s", note="ci")
-    service.routes |= {"POST /tokens": made, "GET /tokens": lambda _: answer([made]), "DELETE /tokens/tok_1": made}
+    service.routes |= {"POST /tokens": made, "GET /tokens": TokenPage(items=(made,)), "DELETE /tokens/tok_1": made}
     assert runner.invoke(app, ["token", "create", "--scope", "submit"]).stdout == "kg_tok_1_s\n"
     assert "tok_1" in runner.invoke(app, ["token", "list"]).output
     assert "revoked" in runner.invoke(app, ["token", "revoke", "tok_1"]).output

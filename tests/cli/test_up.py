@@ -67,7 +67,7 @@ def test_up_serves_starts_again_what_dies_and_leaves_no_orphans(up: subprocess.P
     assert running is not None
     headers = {"Authorization": f"Bearer {home.token()}"}
     with httpx.Client(base_url=running.url, headers=headers, trust_env=False) as client:
-        assert client.get("/api/v1/projects").json()[0]["slug"] == "local"
+        assert client.get("/api/v1/projects").json()["items"][0]["slug"] == "local"
         assert client.get("/readyz").json()["broker"] == "ok"
 
         second = start_up(home)

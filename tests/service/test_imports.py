@@ -54,7 +54,7 @@ def test_the_same_file_twice_adds_nothing_twice(api):
     before = history(api)
     assert bring(api)["added"] == 0
     assert history(api) == before
-    assert len({kernel["name"] for kernel in api.ok("GET", "/projects/local/kernels")}) == 3
+    assert len({kernel["name"] for kernel in api.ok("GET", "/projects/local/kernels")["items"]}) == 3
 
 
 def test_a_file_that_has_grown_adds_its_new_revisions_only(api):
@@ -204,7 +204,7 @@ def test_rows_that_contradict_each_other_are_refused(last, detail):
 def test_a_bad_file_stores_nothing_of_its_good_rows(api):
     problem = refusal(api, rows("k,h200,v1,,c1,time,1,us,", "k,h200,v2,v1,c1,time,zero,us,"))
     assert (problem["type"], problem["field"]) == ("bad-csv", "csv")
-    assert api.ok("GET", "/projects/local/kernels") == []
+    assert api.ok("GET", "/projects/local/kernels")["items"] == []
 
 
 def test_a_unit_that_differs_from_the_stored_one_is_refused_and_the_rest_undone(api):
@@ -233,7 +233,7 @@ def test_an_imported_kernel_takes_a_suite_and_submissions_later(api):
     api.bring_suite()
     submitted = api.submit("v1")
     assert api.evaluation(submitted["evaluations"][0])["base"] is None
-    kernel = api.ok("GET", "/projects/local/kernels")[0]
+    kernel = api.ok("GET", "/projects/local/kernels")["items"][0]
     assert (kernel["revisions"], kernel["operator"]) == (2, "gemm")
     assert kernel["cases"][-1] == "c1"
 

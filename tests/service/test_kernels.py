@@ -9,7 +9,7 @@ from tests.service.test_imports import bring
 
 
 def kernels(api):
-    return {kernel["name"]: kernel for kernel in api.ok("GET", "/projects/local/kernels")}
+    return {kernel["name"]: kernel for kernel in api.ok("GET", "/projects/local/kernels")["items"]}
 
 
 def test_a_project_without_kernels_answers_an_empty_list(api):
@@ -49,7 +49,7 @@ def test_a_token_of_another_project_sees_nothing(api, running):
         other = session.exec(select(Project.id).where(Project.slug == "other")).one()
     bound = running.api(running.token(Scope.READ, project_id=other))
     assert bound.problem("GET", "/projects/local/kernels")["type"] == "forbidden"
-    assert bound.ok("GET", "/projects/other/kernels") == []
+    assert bound.ok("GET", "/projects/other/kernels") == {"items": [], "next": None}
 
 
 def test_one_kernel_says_which_line_stands_for_it_on_each_class_and_which_are_of_no_case(api):

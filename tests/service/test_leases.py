@@ -70,7 +70,7 @@ def test_an_unhealthy_node_gets_nothing_and_is_shown_as_such(api: Api, node: Api
     body = claim(healthy=False, problem="Xid 79")
     problem = node.problem("POST", f"/evaluations/{evaluation}/claim", json=body)
     assert problem["type"] == "not-claimable"
-    assert [(each["state"], each["problem"]) for each in api.ok("GET", "/nodes")] == [("unhealthy", "Xid 79")]
+    assert [(each["state"], each["problem"]) for each in api.ok("GET", "/nodes")["items"]] == [("unhealthy", "Xid 79")]
     assert api.evaluation(evaluation)["state"] == "queued"
 
 
@@ -160,11 +160,11 @@ def test_only_nodes_reach_bundles_and_an_unknown_one_is_a_problem(api: Api, node
 
 def test_a_node_is_idle_busy_and_offline(api: Api, node: Api, make_running, evaluation: str) -> None:
     node.ok("PUT", "/nodes/node-1", json=node_info())
-    assert [(each["name"], each["state"]) for each in api.ok("GET", "/nodes")] == [("node-1", "idle")]
+    assert [(each["name"], each["state"]) for each in api.ok("GET", "/nodes")["items"]] == [("node-1", "idle")]
     node.claim(evaluation)
-    [busy] = api.ok("GET", "/nodes")
+    [busy] = api.ok("GET", "/nodes")["items"]
     assert (busy["state"], busy["evaluation"]) == ("busy", evaluation)
     impatient = make_running(node_offline_after_s=1e-6)
-    [offline] = impatient.api(impatient.token(Scope.READ)).ok("GET", "/nodes")
+    [offline] = impatient.api(impatient.token(Scope.READ)).ok("GET", "/nodes")["items"]
     assert offline["state"] == "offline"
     assert node.problem("PUT", "/nodes/node-2", json=node_info())["field"] == "name"

@@ -17,7 +17,7 @@ from tests.service.test_history import evaluate
 
 
 def only(api):
-    [found] = api.ok("GET", "/nodes")
+    [found] = api.ok("GET", "/nodes")["items"]
     return found
 
 

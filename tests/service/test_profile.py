@@ -36,7 +36,7 @@ def test_the_node_is_told_and_its_counters_are_metrics_with_history(api: Api, no
     query = {"device_class": "cpu", "case": CASES[0], "metric": "tensor_pipe_utilisation"}
     series = api.ok("GET", "/projects/local/kernels/sgemm_cpu/history", params=query)
     assert (series["unit"], [point["value"] for point in series["points"]]) == ("%", [71.25])
-    [kernel] = api.ok("GET", "/projects/local/kernels")
+    [kernel] = api.ok("GET", "/projects/local/kernels")["items"]
     assert "tensor_pipe_utilisation" in kernel["metrics"]
 
 

@@ -12,7 +12,7 @@ def test_a_project_is_made_once_and_listed(api: Api) -> None:
     assert made["slug"] == "acme--kernels"
     problem = api.problem("POST", "/projects", json={"slug": "acme--kernels"})
     assert (problem["status"], problem["type"], problem["field"]) == (409, "project-exists", "slug")
-    assert [project["slug"] for project in api.ok("GET", "/projects")] == ["acme--kernels", "local"]
+    assert [project["slug"] for project in api.ok("GET", "/projects")["items"]] == ["acme--kernels", "local"]
     assert api.ok("GET", "/projects/acme--kernels")["name"] == "Acme"
     assert api.problem("GET", "/projects/nowhere")["type"] == "unknown-project"
 

@@ -25,7 +25,7 @@ def test_a_wrong_token_is_refused(running, wrong: str) -> None:
 
 def test_reading_may_be_public(make_running) -> None:
     nobody = make_running(public_read=True).api()
-    assert [project["slug"] for project in nobody.ok("GET", "/projects")] == ["local"]
+    assert [project["slug"] for project in nobody.ok("GET", "/projects")["items"]] == ["local"]
     assert nobody.problem("POST", "/projects", json={"slug": "x"})["status"] == 401
 
 
@@ -49,7 +49,7 @@ def test_each_scope_opens_what_it_should(running) -> None:
 
 def test_a_token_is_shown_once_kept_as_a_digest_and_revoked(api: Api, running) -> None:
     made = api.ok("POST", "/tokens", json={"scope": "read", "note": "for a page"})
-    assert api.ok("GET", "/tokens")[-1] == {**made, "secret": None}
+    assert api.ok("GET", "/tokens")["items"][-1] == {**made, "secret": None}
     with running.database.read() as session:
         row = session.get(Token, made["id"])
         assert made["secret"] not in repr(row)
@@ -87,8 +87,8 @@ def test_a_token_bound_to_a_project_reaches_no_other(api: Api, running) -> None:
     ):
         assert stranger.problem(method, path, json=body)["type"] == "forbidden", path
     assert stranger.ok("GET", "/evaluations")["items"] == []
-    assert [project["slug"] for project in stranger.ok("GET", "/projects")] == ["other"]
-    assert [token["project"] for token in stranger.ok("GET", "/tokens")] == ["other"]
+    assert [project["slug"] for project in stranger.ok("GET", "/projects")["items"]] == ["other"]
+    assert [token["project"] for token in stranger.ok("GET", "/tokens")["items"]] == ["other"]
 
 
 def test_a_browser_trades_its_token_for_a_cookie_and_needs_the_csrf_header(running) -> None:

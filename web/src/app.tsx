@@ -1,4 +1,4 @@
-import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { useInfiniteQuery, useQuery, useQueryClient } from "@tanstack/react-query";
 import { type ReactNode, useEffect, useRef } from "react";
 import { Link, Redirect, Route, Switch, useLocation } from "wouter";
 import { client, isRefused, keepCsrf, OfflineError, unwrap } from "./api/client";
@@ -7,7 +7,7 @@ import { LinkPage, TokenForm } from "./pages/login";
 import { OverviewPage } from "./pages/overview";
 import { toProject, toRevision } from "./paths";
 import { Later, partOf } from "./ui/later";
-import { Empty, Failed, Loaded, useTitle } from "./ui/states";
+import { Empty, Failed, Loaded, More, useTitle } from "./ui/states";
 import { ThemeButton } from "./ui/theme";
 
 // Charts and cases come with the pages that show them.
@@ -126,7 +126,7 @@ function Header({ signedIn, known }: { signedIn: boolean; known: boolean }): Rea
 /** The one project, or a choice of them. */
 function HomePage(): ReactNode {
   useTitle("Projects");
-  const projects = useQuery(projectsQuery);
+  const projects = useInfiniteQuery(projectsQuery);
   return (
     <Loaded query={projects} what="projects">
       {(found) => {
@@ -150,6 +150,7 @@ function HomePage(): ReactNode {
                 </li>
               ))}
             </ul>
+            <More list={projects}>More projects</More>
           </>
         );
       }}

@@ -33,9 +33,25 @@ export const sessionQuery = queryOptions({
   staleTime: Number.POSITIVE_INFINITY,
 });
 
-export const projectsQuery = queryOptions({
+interface Page<Item> {
+  items: readonly Item[];
+  next?: string | null;
+}
+
+/** What all lists do: pages that begin after a key, shown as one. */
+const paged = {
+  initialPageParam: undefined as string | undefined,
+  getNextPageParam: (page: Page<unknown>) => page.next ?? undefined,
+};
+const together = <Item>({ pages }: { pages: readonly Page<Item>[] }): readonly Item[] =>
+  pages.flatMap((page) => page.items);
+
+export const projectsQuery = infiniteQueryOptions({
+  ...paged,
   queryKey: ["projects"],
-  queryFn: ({ signal }) => unwrap(client.GET("/api/v1/projects", { signal })),
+  queryFn: ({ pageParam, signal }) =>
+    unwrap(client.GET("/api/v1/projects", { params: { query: { after: pageParam } }, signal })),
+  select: together,
 });
 
 export const overviewQuery = (project: string) =>
@@ -46,11 +62,29 @@ export const overviewQuery = (project: string) =>
     refetchInterval: REFRESH_MS,
   });
 
-export const nodesQuery = queryOptions({
+export const nodesQuery = infiniteQueryOptions({
+  ...paged,
   queryKey: ["nodes"],
-  queryFn: ({ signal }) => unwrap(client.GET("/api/v1/nodes", { signal })),
+  queryFn: ({ pageParam, signal }) =>
+    unwrap(client.GET("/api/v1/nodes", { params: { query: { after: pageParam } }, signal })),
+  select: together,
   refetchInterval: 5_000,
 });
+
+/** The newest first; `all`: also those that nobody needs to look at any more. */
+export const regressionsQuery = (all: boolean) =>
+  infiniteQueryOptions({
+    ...paged,
+    queryKey: ["regressions", all],
+    queryFn: ({ pageParam, signal }) =>
+      unwrap(
+        client.GET("/api/v1/regressions", {
+          params: { query: { state: all ? undefined : ["new", "acknowledged"], after: pageParam, limit: 20 } },
+          signal,
+        }),
+      ),
+    select: together,
+  });
 
 export const kernelQuery = (project: string, kernel: string) =>
   queryOptions({
@@ -125,9 +159,10 @@ export const revisionQuery = (id: string) =>
       unwrap(client.GET("/api/v1/revisions/{revision_id}", { params: { path: { revision_id: id } }, signal })),
   });
 
-/** The newest first, page by page. */
+/** The newest first. */
 export const revisionsQuery = (project: string, kernel: string) =>
   infiniteQueryOptions({
+    ...paged,
     queryKey: ["revisions", project, kernel],
     queryFn: ({ pageParam, signal }) =>
       unwrap(
@@ -136,8 +171,7 @@ export const revisionsQuery = (project: string, kernel: string) =>
           signal,
         }),
       ),
-    initialPageParam: undefined as string | undefined,
-    getNextPageParam: (page) => page.next ?? undefined,
+    select: together,
   });
 
 export const filesQuery = (id: string) =>

@@ -204,8 +204,8 @@ export interface paths {
         };
         /**
          * List Nodes
-         * @description Every node, what it does (idle, busy, offline: not heard of lately, whatever it held, or unhealthy), how it
-         *     measures, and when it could not be used.
+         * @description The nodes by name: what each does (idle, busy, offline: not heard of lately, whatever it held, or unhealthy), how
+         *     it measures, and when it could not be used.
          */
         get: operations["list_nodes_api_v1_nodes_get"];
         put?: never;
@@ -243,7 +243,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List Projects */
+        /**
+         * List Projects
+         * @description By slug.
+         */
         get: operations["list_projects_api_v1_projects_get"];
         put?: never;
         /**
@@ -324,7 +327,7 @@ export interface paths {
         };
         /**
          * List Kernels
-         * @description All kernels of a project, by name: what they are measured on, and how far their history goes.
+         * @description A project's kernels by name: what they are measured on, and how far their history goes.
          */
         get: operations["list_kernels_api_v1_projects__project__kernels_get"];
         put?: never;
@@ -722,7 +725,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List Tokens */
+        /**
+         * List Tokens
+         * @description The oldest first, without secrets.
+         */
         get: operations["list_tokens_api_v1_tokens_get"];
         put?: never;
         /**
@@ -1686,6 +1692,16 @@ export interface components {
             /** Summary */
             summary: string;
         };
+        /** KernelPage */
+        KernelPage: {
+            /** Items */
+            items: components["schemas"]["KernelOut"][];
+            /**
+             * Next
+             * @description pass as `after` for the next page
+             */
+            next?: string | null;
+        };
         /**
          * LeftOut
          * @description A stage, or a part of it, that this node could not or was not asked to do.
@@ -1835,6 +1851,16 @@ export interface components {
              * @enum {string}
              */
             state: "idle" | "busy" | "offline" | "unhealthy";
+        };
+        /** NodePage */
+        NodePage: {
+            /** Items */
+            items: components["schemas"]["NodeDetail"][];
+            /**
+             * Next
+             * @description pass as `after` for the next page
+             */
+            next?: string | null;
         };
         /**
          * Outage
@@ -2064,6 +2090,16 @@ export interface components {
             name: string;
             /** Slug */
             slug: string;
+        };
+        /** ProjectPage */
+        ProjectPage: {
+            /** Items */
+            items: components["schemas"]["ProjectOut"][];
+            /**
+             * Next
+             * @description pass as `after` for the next page
+             */
+            next?: string | null;
         };
         /**
          * Queue
@@ -2790,6 +2826,16 @@ export interface components {
              */
             secret?: string | null;
         };
+        /** TokenPage */
+        TokenPage: {
+            /** Items */
+            items: components["schemas"]["TokenOut"][];
+            /**
+             * Next
+             * @description pass as `after` for the next page
+             */
+            next?: string | null;
+        };
         /**
          * Verdict
          * @enum {string}
@@ -2894,6 +2940,7 @@ export interface operations {
                 project?: string | null;
                 kernel?: string | null;
                 device_class?: components["schemas"]["DeviceClass"] | null;
+                /** @description the `next` of the page before */
                 after?: string | null;
                 limit?: number;
                 /** @description without cases, checks, stages, machine code and environment */
@@ -3642,7 +3689,11 @@ export interface operations {
     };
     list_nodes_api_v1_nodes_get: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description the `next` of the page before */
+                after?: string | null;
+                limit?: number;
+            };
             header?: never;
             path?: never;
             cookie?: never;
@@ -3655,7 +3706,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["NodeDetail"][];
+                    "application/json": components["schemas"]["NodePage"];
                 };
             };
             /** @description Something in the request is wrong; `field` names it */
@@ -3784,7 +3835,11 @@ export interface operations {
     };
     list_projects_api_v1_projects_get: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description the `next` of the page before */
+                after?: string | null;
+                limit?: number;
+            };
             header?: never;
             path?: never;
             cookie?: never;
@@ -3797,7 +3852,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ProjectOut"][];
+                    "application/json": components["schemas"]["ProjectPage"];
                 };
             };
             /** @description Something in the request is wrong; `field` names it */
@@ -4145,7 +4200,11 @@ export interface operations {
     };
     list_kernels_api_v1_projects__project__kernels_get: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description the `next` of the page before */
+                after?: string | null;
+                limit?: number;
+            };
             header?: never;
             path: {
                 project: string;
@@ -4160,7 +4219,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["KernelOut"][];
+                    "application/json": components["schemas"]["KernelPage"];
                 };
             };
             /** @description Something in the request is wrong; `field` names it */
@@ -5082,6 +5141,7 @@ export interface operations {
                 device_class?: components["schemas"]["DeviceClass"] | null;
                 /** @description `faster` lists the improvements */
                 direction?: "slower" | "faster";
+                /** @description the `next` of the page before */
                 after?: string | null;
                 limit?: number;
             };
@@ -5163,6 +5223,7 @@ export interface operations {
                 device_class?: components["schemas"]["DeviceClass"] | null;
                 /** @description `faster` lists the improvements */
                 direction?: "slower" | "faster";
+                /** @description the `next` of the page before */
                 after?: string | null;
                 limit?: number;
             };
@@ -5383,6 +5444,7 @@ export interface operations {
             query: {
                 project: string;
                 kernel?: string | null;
+                /** @description the `next` of the page before */
                 after?: string | null;
                 limit?: number;
             };
@@ -6025,7 +6087,11 @@ export interface operations {
     };
     list_tokens_api_v1_tokens_get: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description the `next` of the page before */
+                after?: string | null;
+                limit?: number;
+            };
             header?: never;
             path?: never;
             cookie?: never;
@@ -6038,7 +6104,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["TokenOut"][];
+                    "application/json": components["schemas"]["TokenPage"];
                 };
             };
             /** @description Something in the request is wrong; `field` names it */

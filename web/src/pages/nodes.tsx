@@ -1,4 +1,4 @@
-import { useQuery } from "@tanstack/react-query";
+import { useInfiniteQuery } from "@tanstack/react-query";
 import type { ReactNode } from "react";
 import { Link } from "wouter";
 import type { NodeDetail } from "../api/client";
@@ -6,12 +6,12 @@ import { nodesQuery } from "../api/queries";
 import { duration, figureName, oneLine, percent, secondsBetween } from "../text";
 import { Moment } from "../ui/moment";
 import { NodeState } from "../ui/node";
-import { Empty, Loaded, useTitle } from "../ui/states";
+import { Empty, Loaded, More, useTitle } from "../ui/states";
 import { Table } from "../ui/table";
 
 export default function NodesPage(): ReactNode {
   useTitle("Nodes");
-  const nodes = useQuery(nodesQuery);
+  const nodes = useInfiniteQuery(nodesQuery);
   return (
     <>
       <h1>Nodes</h1>
@@ -25,6 +25,7 @@ export default function NodesPage(): ReactNode {
           ) : (
             <>
               <Nodes nodes={found} />
+              <More list={nodes}>More nodes</More>
               <Outages nodes={found} />
             </>
           )

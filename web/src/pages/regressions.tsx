@@ -2,16 +2,15 @@ import { useInfiniteQuery, useMutation, useQuery, useQueryClient } from "@tansta
 import { type ReactNode, useId, useState } from "react";
 import { Link } from "wouter";
 import { client, type Regression, type RegressionState, unwrap } from "../api/client";
-import { sessionQuery } from "../api/queries";
+import { regressionsQuery, sessionQuery } from "../api/queries";
 import { toKernel, toRevision } from "../paths";
 import { useSearchState } from "../search";
 import { caseName, clean, many, oneLine, ratioInWords, ratioWithInterval, withCaseNames } from "../text";
 import { Moment } from "../ui/moment";
-import { Empty, Failed, Loading, useTitle } from "../ui/states";
+import { Empty, Loaded, More, useTitle } from "../ui/states";
 import { Table } from "../ui/table";
 import { SIGNS } from "../ui/verdicts";
 
-const OPEN: RegressionState[] = ["new", "acknowledged"];
 const EVIDENCE = { side_by_side: "side by side", published: "published values", history: "a step in the history" };
 // What can be said of one in each state, as the service has it.
 const SUCCESSORS: Record<RegressionState, RegressionState[]> = {
@@ -26,15 +25,7 @@ export default function RegressionsPage(): ReactNode {
   useTitle("Regressions");
   const [search, change] = useSearchState();
   const all = search.has("all");
-  const state = all ? undefined : OPEN;
-  const pages = useInfiniteQuery({
-    queryKey: ["regressions", all],
-    queryFn: ({ pageParam, signal }) =>
-      unwrap(client.GET("/api/v1/regressions", { params: { query: { state, after: pageParam, limit: 20 } }, signal })),
-    initialPageParam: undefined as string | undefined,
-    getNextPageParam: (page) => page.next ?? undefined,
-  });
-  const found = pages.data?.pages.flatMap((page) => page.items);
+  const regressions = useInfiniteQuery(regressionsQuery(all));
   return (
     <>
       <h1>Regressions</h1>
@@ -46,21 +37,18 @@ export default function RegressionsPage(): ReactNode {
           all
         </button>
       </div>
-      {!found && pages.error && <Failed error={pages.error} what="regressions" retry={() => pages.refetch()} />}
-      {!found && !pages.error && <Loading what="regressions" />}
-      {found?.length === 0 && (
-        <Empty title={all ? "No regression yet" : "Nothing open"}>
-          <p>What gets slower on a mainline, and what was said of it, is listed here: one entry a cause.</p>
-        </Empty>
-      )}
-      {found?.map((one) => (
-        <Entry key={one.id} regression={one} />
-      ))}
-      {pages.hasNextPage && (
-        <button type="button" onClick={() => pages.fetchNextPage()} disabled={pages.isFetchingNextPage}>
-          Older ones
-        </button>
-      )}
+      <Loaded query={regressions} what="regressions">
+        {(found) =>
+          found.length === 0 ? (
+            <Empty title={all ? "No regression yet" : "Nothing open"}>
+              <p>What gets slower on a mainline, and what was said of it, is listed here: one entry a cause.</p>
+            </Empty>
+          ) : (
+            found.map((one) => <Entry key={one.id} regression={one} />)
+          )
+        }
+      </Loaded>
+      <More list={regressions}>Older ones</More>
     </>
   );
 }

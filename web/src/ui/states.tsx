@@ -1,4 +1,3 @@
-import type { UseQueryResult } from "@tanstack/react-query";
 import { type ReactNode, useEffect } from "react";
 import { OfflineError, ProblemError } from "../api/client";
 import { clean } from "../text";
@@ -9,7 +8,7 @@ export function Loaded<T>({
   what,
   children,
 }: {
-  query: UseQueryResult<T>;
+  query: { data: T | undefined; error: Error | null; refetch: () => unknown };
   what: string;
   children: (data: T) => ReactNode;
 }): ReactNode {
@@ -25,6 +24,22 @@ export function Loaded<T>({
   const unknown = query.error instanceof ProblemError && query.error.status === 401;
   if (query.error && !unknown) return <Failed error={query.error} what={what} retry={() => query.refetch()} />;
   return <Loading what={what} />;
+}
+
+/** The next page of a list, where there is one. */
+export function More({
+  list,
+  children,
+}: {
+  list: { hasNextPage: boolean; isFetchingNextPage: boolean; fetchNextPage: () => unknown };
+  children: string;
+}): ReactNode {
+  if (!list.hasNextPage) return null;
+  return (
+    <button type="button" disabled={list.isFetchingNextPage} onClick={() => list.fetchNextPage()}>
+      {children}
+    </button>
+  );
 }
 
 export function Loading({ what }: { what: string }): ReactNode {

@@ -5,7 +5,7 @@ import { revisionsQuery } from "../../api/queries";
 import { useSearchState } from "../../search";
 import { caseName, number, oneLine, percent, ratioWithInterval, unitName, words } from "../../text";
 import { Files } from "../../ui/files";
-import { Loaded } from "../../ui/states";
+import { Loaded, More } from "../../ui/states";
 import { Table } from "../../ui/table";
 import { VerdictText } from "../../ui/verdicts";
 import { useCompared } from "./against";
@@ -57,7 +57,7 @@ function Against({
       </button>
     );
   }
-  const known = revisions.data?.pages.flatMap((page) => page.items) ?? [];
+  const known = revisions.data ?? [];
   return (
     <label>
       against{" "}
@@ -71,13 +71,7 @@ function Against({
           </option>
         ))}
       </select>{" "}
-      {revisions.hasNextPage && (
-        <>
-          <button type="button" disabled={revisions.isFetchingNextPage} onClick={() => revisions.fetchNextPage()}>
-            Older ones too
-          </button>{" "}
-        </>
-      )}
+      <More list={revisions}>Older ones too</More>{" "}
       <button type="button" onClick={() => change({ against: null })}>
         {evaluation.base ? "Back to its base" : "Close"}
       </button>
