@@ -7,8 +7,9 @@ slot whose base is aligned gives every tensor the same alignment in the recorder
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from enum import StrEnum
-from typing import Literal
+from typing import Literal, TypeVar
 
 from pydantic import Field
 
@@ -19,6 +20,7 @@ GUARD_BYTES = 4096
 DTYPE_BYTES: dict[str, int] = {"fp16": 2, "fp32": 4}
 
 Dtype = Literal["fp16", "fp32"]
+Tensor = TypeVar("Tensor")
 
 
 class Role(StrEnum):
@@ -42,6 +44,15 @@ class TensorSpec(Model):
     def strides(self) -> tuple[int, ...]:
         """In elements."""
         return tuple(math.prod(self.shape[axis + 1 :]) for axis in range(len(self.shape)))
+
+
+def by_role(tensors: Iterable[tuple[TensorSpec, Tensor]]) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
+    """The inputs, and the outputs."""
+    pairs = tuple(tensors)
+    return (
+        tuple(tensor for spec, tensor in pairs if spec.role is Role.INPUT),
+        tuple(tensor for spec, tensor in pairs if spec.role is Role.OUTPUT),
+    )
 
 
 class Placed(Model):

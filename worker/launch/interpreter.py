@@ -22,7 +22,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from contract.layout import Role, SlotLayout, TensorSpec
+from contract.layout import SlotLayout, by_role
 from contract.outcomes import Reason
 from worker.gpu.channel import private_channel
 from worker.launch.torch_arena import CpuArena
@@ -94,14 +94,14 @@ class Launcher:
             (placed.tensor, torch.empty(placed.tensor.shape, dtype=dtypes[placed.tensor.dtype], device="meta"))
             for placed in load.layout.tensors
         ]
-        return int(self._guarded("workspace_bytes", lambda: int(ask(*_by_role(metas), dict(load.dims)))))
+        return int(self._guarded("workspace_bytes", lambda: int(ask(*by_role(metas), dict(load.dims)))))
 
     def _call(self, layout: SlotLayout, slot_at: int) -> tuple[_Tensors, Any]:
         tensors = [(placed.tensor, self._arena.tensor(placed, slot_at)) for placed in layout.tensors]
         workspace = None
         if layout.workspace_bytes:
             workspace = self._arena.raw(slot_at + layout.workspace_offset, layout.workspace_bytes)
-        return _by_role(tensors), workspace
+        return by_role(tensors), workspace
 
     def _go(self, load: Load) -> None:
         entry = getattr(self._module, load.entry or "")
@@ -142,13 +142,6 @@ def _not_for_the_interpreter(error: BaseException) -> str | None:
             return f"Triton's interpreter can't run it: {str(cause)[:300]}"
         cause = cause.__cause__
     return None
-
-
-def _by_role(tensors: list[tuple[TensorSpec, Any]]) -> _Tensors:
-    return (
-        tuple(tensor for spec, tensor in tensors if spec.role is Role.INPUT),
-        tuple(tensor for spec, tensor in tensors if spec.role is Role.OUTPUT),
-    )
 
 
 def _import(path: Path) -> ModuleType:

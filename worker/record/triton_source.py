@@ -16,7 +16,7 @@ from triton.compiler.errors import CompilationError
 from triton.runtime.driver import driver
 from triton.runtime.errors import OutOfResources, PTXASError
 
-from contract.layout import Role, SlotLayout, TensorSpec
+from contract.layout import Role, SlotLayout, TensorSpec, by_role
 from contract.names import Digest
 from contract.outcomes import Reason
 from worker.record.raw import RefusedError, Window
@@ -45,7 +45,7 @@ class TritonSource:
         if ask is None:
             return 0
         metas = [(spec, torch.empty(spec.shape, dtype=_TORCH[spec.dtype], device="meta")) for spec in tensors]
-        return int(_guarded("workspace_bytes", lambda: ask(*_by_role(metas), dict(dims))))
+        return int(_guarded("workspace_bytes", lambda: ask(*by_role(metas), dict(dims))))
 
     def allocate(self, size: int) -> int:
         self._scratch = torch.empty(0, dtype=torch.uint8, device="cuda")
@@ -83,7 +83,7 @@ class TritonSource:
         return str(path)
 
     def _run(self, layout: SlotLayout, window: Window, dims: Dims) -> None:
-        inputs, outputs = _by_role(self._tensors(layout, window))
+        inputs, outputs = by_role(self._tensors(layout, window))
         workspace = None
         if layout.workspace_bytes:
             workspace = self._bytes(window.base + layout.workspace_offset, layout.workspace_bytes)
@@ -134,13 +134,6 @@ def _import(path: Path) -> ModuleType:
     loader = spec.loader
     _guarded(path.name, lambda: loader.exec_module(module), reason=Reason.COMPILE_ERROR)
     return module
-
-
-def _by_role(tensors: list[tuple[TensorSpec, Any]]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-    return (
-        tuple(tensor for spec, tensor in tensors if spec.role is Role.INPUT),
-        tuple(tensor for spec, tensor in tensors if spec.role is Role.OUTPUT),
-    )
 
 
 def _guarded(
