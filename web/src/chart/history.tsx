@@ -235,6 +235,8 @@ function drawMarks(plot: uPlot, { series, marks, asRatio, baseline, font, colour
     // Above the line, unless it is at the top.
     ctx.fillText(said.trim(), bbox.left + 8 * scale, y + (y - bbox.top < 20 * scale ? 10 : -9) * scale);
   }
+  ctx.fillStyle = colours.muted;
+  let taken = 0;
   for (const [index, mark] of marks.entries()) {
     const x = plot.valToPos(mark.place - 0.5, "x", true);
     ctx.strokeStyle = colours.muted;
@@ -244,13 +246,15 @@ function drawMarks(plot: uPlot, { series, marks, asRatio, baseline, font, colour
     ctx.lineTo(x, bbox.top + bbox.height);
     ctx.stroke();
     ctx.setLineDash([]);
-    // Beside its line, unless that would run into the next one.
+    // Over the plot, from its line on or up to it, where that runs into neither neighbour.
     const next = marks[index + 1];
-    const room = (next ? plot.valToPos(next.place - 0.5, "x", true) : bbox.left + bbox.width) - x;
-    ctx.fillStyle = colours.muted;
-    ctx.textAlign = "left";
-    if (ctx.measureText(mark.short).width + 8 * scale < room)
-      ctx.fillText(mark.short, x + 4 * scale, bbox.top + bbox.height - 8 * scale);
+    const end = next ? plot.valToPos(next.place - 0.5, "x", true) : bbox.left + bbox.width;
+    const width = ctx.measureText(mark.short).width;
+    const after = x + width + 8 * scale < end;
+    if (!after && x - width - 8 * scale < taken) continue;
+    ctx.textAlign = after ? "left" : "right";
+    ctx.fillText(mark.short, x, bbox.top - 8 * scale);
+    taken = after ? x + width : x;
   }
   ctx.textAlign = "center";
   for (const point of series.points) {
@@ -268,7 +272,12 @@ function drawMarks(plot: uPlot, { series, marks, asRatio, baseline, font, colour
       if (!slower) continue;
       ctx.beginPath();
       ctx.arc(x, y, 3.5 * scale, 0, 2 * Math.PI);
-      ctx.fill();
+      if (point.mainline) ctx.fill();
+      else {
+        ctx.strokeStyle = colours.bad;
+        ctx.lineWidth = 1.5 * scale;
+        ctx.stroke();
+      }
       // How much, where labels have room side by side.
       if (point.ratio != null && bbox.width / series.points.length > 48 * scale)
         ctx.fillText(percent(Math.abs(point.ratio - 1)), x, y + 30 * scale);
