@@ -31,7 +31,8 @@ from service.models import Evaluation, Kernel, Revision
 from service.settings import Settings
 
 _WARM_UP = 5
-_HISTORY = "device_class=h200&case=m%3D256,n%3D256,k%3D256&metric=throughput&points=500"
+_SERIES = "device_class=h200&case=m%3D256,n%3D256,k%3D256&metric=throughput"
+_HISTORY = f"{_SERIES}&points=500"
 
 
 def requests_of(session: Session) -> dict[str, str]:
@@ -55,6 +56,7 @@ def requests_of(session: Session) -> dict[str, str]:
         "Kernel: the same, first asked": "/api/v1/projects/local/kernels/long/history"
         f"?{_HISTORY.replace('points=500', 'points={number}')}",
         "Kernel: newest 100 of 5,000": f"/api/v1/projects/local/kernels/long/history?{_HISTORY}&limit=100",
+        "Kernel: changes of 5,000": f"/api/v1/projects/local/kernels/long/changes?{_SERIES}",
         "Kernel: scaling": f"{kernel}/scaling?device_class=h200&family=square",
         "Revision": f"/api/v1/revisions/{newest.revision_id}",
         "Revision: evaluation": f"/api/v1/evaluations/{newest.id}",
@@ -62,8 +64,10 @@ def requests_of(session: Session) -> dict[str, str]:
         f"&head={newest.revision_id}",
         "Revision: compared with another": f"{kernel}/compare?device_class=h200&base={first.id}"
         f"&head={newest.revision_id}",
-        "Regressions": "/api/v1/projects/local/regressions",
+        "Regressions": "/api/v1/regressions?state=new&state=acknowledged&limit=20",
+        "Regressions: all": "/api/v1/regressions?limit=20",
         "Nodes": "/api/v1/nodes",
+        "Projects": "/api/v1/projects",
         "Kernels (command line)": "/api/v1/projects/local/kernels",
         "badge": "/badge/local/kernel_00/h200.svg",
     }

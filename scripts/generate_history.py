@@ -4,7 +4,9 @@
     python scripts/generate_history.py postgresql+psycopg://user@/kernelgate --kernels 10
 
 By default 50 kernels on 4 classes, 10 cases, 500 revisions (1,000,000 values and as many verdicts), and `long` with
-5,000 revisions on one class. Speeds drift and step up and down, and some revisions fail. Every run makes the same.
+5,000 revisions on one class. Speeds drift and step up and down, and some revisions fail. Each step is a change of every
+series and, where it is down, a regression of every case. Four nodes a class measured it all, with outages. Every run
+makes the same.
 """
 
 from __future__ import annotations
@@ -25,17 +27,36 @@ from contract.outcomes import Outcome, State, Verdict
 from contract.suite import Suite
 from service.auth import Principal
 from service.database import Database, upgrade
-from service.models import CheckResult, Comparison, Evaluation, Kernel, Measurement, Revision, Series
+from service.models import (
+    Attempt,
+    CheckResult,
+    Comparison,
+    Evaluation,
+    Kernel,
+    Measurement,
+    Node,
+    Outage,
+    Project,
+    Revision,
+    Series,
+)
 from service.projects import put_suite
+from service.regressions.tables import Regression, RegressionCase, RegressionEvent, SeriesChange
 from service.settings import Settings
 from service.standings import refresh_all_standings
 
 CLASSES = ("h200", "rtx4090", "rtx4090d", "b300")
 SIZES = (256, 512, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288)
 LONG = "long"
-TABLES = (Revision, Evaluation, Comparison, CheckResult, Measurement)
+NODES = 4
+TABLES = (
+    Revision, Evaluation, Attempt, Comparison, CheckResult, Measurement,
+    Regression, RegressionCase, RegressionEvent, SeriesChange,
+)  # fmt: skip
 _START = datetime(2025, 1, 1, tzinfo=UTC)
 _BATCH = 20_000
+# What a step does to the speed.
+_SLOWER, _FASTER = 0.97, 1.02
 _ENVIRONMENT = {"device": "a card", "driver": "580.159", "cuda": "13.0", "clocks": {"sm": 1980}}
 _STATICS = [{"function": "gemm", "architecture": "sm_90a", "registers": 128, "spill_store_bytes": 0}]
 
@@ -71,7 +92,8 @@ class Rows:
         number = self._ids[kind.table] = self._ids.get(kind.table, 0) + 1
         identifier = f"{kind.table[:3]}_{number:026d}"
         row = kind.defaults.copy()
-        row[kind.places["id"]] = identifier
+        if "id" in kind.places:
+            row[kind.places["id"]] = identifier
         for name, value in changes.items():
             row[kind.places[name]] = value
         waiting = self._waiting.setdefault(kind.table, [])
@@ -112,9 +134,10 @@ class Rows:
 class History:
     """One kernel's revisions: each measured on every class against the one before it, unless it failed."""
 
-    def __init__(self, rows: Rows, *, kernel_id: str, series: dict[tuple[str, str, str], str], seed: str) -> None:
+    def __init__(
+        self, rows: Rows, *, project_id: str, kernel_id: str, series: dict[tuple[str, str, str], str], seed: str
+    ) -> None:
         self._rows = rows
-        self._kernel_id = kernel_id
         self._series = series
         # As repeatable as it needs to be.
         self._random = random.Random(seed)  # noqa: S311
@@ -141,6 +164,18 @@ class History:
             CheckResult(evaluation_id="", position=0, case="", family="normal", passed=True, of_bound=0.4)
         )
         self._measurement = rows.kind(Measurement(series_id="", revision_id="", evaluation_id="", value=0.0))
+        self._attempt = rows.kind(Attempt(evaluation_id="", node="", lease_hash="", end="reported"))
+        self._regression = rows.kind(
+            Regression(project_id=project_id, direction="slower", revision_id="", worst_ratio=1 / _SLOWER)
+        )
+        self._affected = rows.kind(RegressionCase(
+            regression_id="", kernel_id=kernel_id, device_class="", case="", evidence="side_by_side", metric="time",
+            revision_id="", ratio=1 / _SLOWER, low=0.999 / _SLOWER, high=1.001 / _SLOWER, allowed_slowdown=0.005,
+        ))  # fmt: skip
+        self._event = rows.kind(
+            RegressionEvent(regression_id="", number=1, state="new", who="the service", reason="as generated")
+        )
+        self._change = rows.kind(SeriesChange(series_id="", kind="step", revision_id=""))
 
     def make(self, *, classes: Sequence[str], cases: Sequence[str], revisions: int) -> int:
         """Returns how many values there are."""
@@ -159,9 +194,11 @@ class History:
                 created_at=at,
             )
             drawn = self._random.random()
-            failed, step = drawn < 0.02, 0.97 if drawn < 0.04 else 1.02 if drawn < 0.06 else 1.0
+            failed, step = drawn < 0.02, _SLOWER if drawn < 0.04 else _FASTER if drawn < 0.06 else 1.0
             for klass in classes:
                 values += self._evaluate(revision, base, klass, at, cases=cases, speed=speed, step=step, failed=failed)
+            if step != 1.0 and base and not failed:
+                self._step(revision, base, at, step=step, places=list(speed), closed=index < revisions // 2)
             if not failed:
                 base = revision
         return values
@@ -183,6 +220,8 @@ class History:
             created_at=at,
             finished_at=at,
         )
+        node = f"{klass}-{int(revision[-6:]) % NODES}"
+        self._rows.add(self._attempt, evaluation_id=evaluation, node=node, started_at=at, heartbeat_at=at, ended_at=at)
         self._rows.add(self._check, evaluation_id=evaluation, case=cases[0], passed=not failed)
         if failed:
             return 0
@@ -203,6 +242,27 @@ class History:
             self._measure(revision, evaluation, (klass, case, "throughput"), value)
         self._measure(revision, evaluation, (klass, cases[0], "throughput_over_baseline"), value / 900.0)
         return len(cases)
+
+    def _step(
+        self, revision: str, base: str, at: Any, *, step: float, places: Sequence[tuple[str, str]], closed: bool
+    ) -> None:
+        """Every series changes; a regression says so where it is down."""
+        spot = {"revision_id": revision, "after_id": base}
+        regression = None
+        if step < 1:
+            state = "expected" if closed else "new"
+            regression = self._rows.add(
+                self._regression, state=state, suspects=json.dumps([revision]), created_at=at, changed_at=at, **spot
+            )
+            self._rows.add(self._event, regression_id=regression, at=at)
+            if closed:
+                self._rows.add(self._event, regression_id=regression, number=2, state=state, at=at)
+        for klass, case in places:
+            if regression:
+                affected = {"device_class": klass, "case": case, "revision_id": revision, "base_id": base}
+                self._rows.add(self._affected, regression_id=regression, **affected)
+            series = self._series[klass, case, "throughput"]
+            self._rows.add(self._change, series_id=series, ratio=1 / step, regression_id=regression, **spot)
 
     def _measure(self, revision: str, evaluation: str, series: tuple[str, str, str], value: float) -> None:
         self._rows.add(
@@ -228,10 +288,13 @@ def fill(database: Database, *, kernels: int, revisions: int, long: int, cases: 
     kernel_ids = {name: _bring_kernel(database, name, classes=of[0], sizes=sizes) for name, of in wanted.items()}
     series = {name: _bring_series(database, kernel_ids[name], of[0], case_ids) for name, of in wanted.items()}
     values = 0
+    with database.write() as session:
+        _bring_nodes(session)
+        project_id = session.exec(select(Project.id).where(Project.slug == "local")).one()
     with database.write() as session, _without_indices(session):
         rows = Rows(session.connection())
         for name, (classes, count) in wanted.items():
-            history = History(rows, kernel_id=kernel_ids[name], series=series[name], seed=name)
+            history = History(rows, project_id=project_id, kernel_id=kernel_ids[name], series=series[name], seed=name)
             values += history.make(classes=classes, cases=case_ids, revisions=count)
         rows.flush()
     with database.engine.connect() as connection:
@@ -259,6 +322,15 @@ class _without_indices:  # noqa: N801
         if kind is None:
             for index in self._indices:
                 index.create(self._connection)
+
+
+def _bring_nodes(session: Session) -> None:
+    for name, klass in ((f"{klass}-{number}", klass) for klass in CLASSES for number in range(NODES)):
+        session.add(Node(name=name, device_class=klass, device=f"a card of {klass}", host=f"rack-{name}"))
+        session.flush()
+        for hours in range(0, 1000, 50):
+            began = _START + timedelta(hours=hours)
+            session.add(Outage(node=name, began_at=began, ended_at=began + timedelta(minutes=20), why="Xid 79"))
 
 
 def _bring_kernel(database: Database, name: str, *, classes: Sequence[str], sizes: Sequence[int]) -> str:

@@ -13,5 +13,5 @@ def test_a_generated_history_is_what_the_pages_are_timed_on(tmp_path):
         done = subprocess.run(command, check=False, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
-    assert len(lines) == 1 + 16
+    assert len(lines) == 1 + 19
     assert all(line.count(".") >= 3 for line in lines[1:]), done.stdout
