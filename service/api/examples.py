@@ -34,6 +34,16 @@ REVISION: dict[str, Any] = {
 
 EVALUATION: dict[str, Any] = {"revision": "rev_crc82fnxkx9sv2s9dqnhetr06f", "device_class": "cpu", "base": "v1"}
 
+IMPORT: dict[str, Any] = {
+    "csv": (
+        "kernel,device_class,label,base,case,metric,value,unit,note\n"
+        "attention_b300,b300,V20,,b1-h64-s1024-d128-full,throughput,220.5,TFLOPS,serial main loop\n"
+        "attention_b300,b300,V21,V20,b1-h64-s1024-d128-full,throughput,355.8,TFLOPS,double buffering\n"
+    ),
+    "provenance": "the author's published table",
+    "margin": 0.01,
+}
+
 TOKEN: dict[str, Any] = {"scope": "worker", "node": "gpu-07", "note": "the H200 in rack 4"}
 
 NODE: dict[str, Any] = {

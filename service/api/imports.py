@@ -1,8 +1,11 @@
 """Histories that were measured elsewhere."""
 
-from fastapi import APIRouter
+from typing import Annotated
+
+from fastapi import APIRouter, Body
 
 from contract.api import ImportIn, ImportOut
+from service.api import examples
 from service.auth import Maintainer
 from service.database import DatabaseDep
 from service.find import project_by_slug
@@ -12,7 +15,12 @@ router = APIRouter(tags=["kernels"])
 
 
 @router.post("/projects/{project}/imports")
-def post_import(project: str, wanted: ImportIn, database: DatabaseDep, principal: Maintainer) -> ImportOut:
+def post_import(
+    project: str,
+    wanted: Annotated[ImportIn, Body(examples=[examples.IMPORT])],
+    database: DatabaseDep,
+    principal: Maintainer,
+) -> ImportOut:
     """Bring a history: its revisions have neither bundle nor commit and stand in the file's order. The same file with
     the same provenance again adds nothing. A file with an error is refused as a whole."""
     with database.write() as session:
