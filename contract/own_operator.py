@@ -159,24 +159,31 @@ def _check_functions(tree: ast.Module) -> set[str]:
 
 
 def _constants(tree: ast.Module) -> dict[str, Any]:
-    """The assignments at the top whose names the signature has."""
+    """The assignments at the top whose names the signature has. What binds one in another way is refused: it would be
+    another value when the text is run than the one that is read here."""
     known = {name.upper(): name for name in Signature.model_fields}
     found: dict[str, Any] = {}
+    read: set[ast.AST] = set()
     for node in tree.body:
-        names = (
-            [target.id for target in node.targets if isinstance(target, ast.Name)]
-            if isinstance(node, ast.Assign)
-            else []
-        )
-        for name in names:
-            if name not in known:
+        targets = node.targets if isinstance(node, ast.Assign) else []
+        if isinstance(node, ast.AnnAssign):
+            targets = [node.target]
+        for target in targets:
+            if not isinstance(target, ast.Name) or target.id not in known:
                 continue
+            name = target.id
+            read.add(target)
             if known[name] in found:
                 raise OwnOperatorError(f"{FILE}:{node.lineno}: {name} is there twice")
-            try:
-                found[known[name]] = ast.literal_eval(node.value)  # type: ignore[attr-defined]
-            except (ValueError, TypeError, RecursionError, MemoryError) as error:
-                raise OwnOperatorError(
-                    f"{FILE}:{node.lineno}: {name} must be written out, without calls or names"
-                ) from error
+            found[known[name]] = _written_out(name, node)
+    for each in ast.walk(tree):
+        if isinstance(each, ast.Name) and each.id in known and each not in read and not isinstance(each.ctx, ast.Load):
+            raise OwnOperatorError(f"{FILE}:{each.lineno}: {each.id} must be set once, at the top: {each.id} = ...")
     return found
+
+
+def _written_out(name: str, node: ast.stmt) -> Any:
+    try:
+        return ast.literal_eval(node.value)  # type: ignore[attr-defined]
+    except (ValueError, TypeError, RecursionError, MemoryError) as error:
+        raise OwnOperatorError(f"{FILE}:{node.lineno}: {name} must be written out, without calls or names") from error

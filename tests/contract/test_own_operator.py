@@ -164,6 +164,27 @@ def test_what_is_no_arithmetic_has_none(text: str) -> None:
         expressions.check(text, ("m", "n")) or expressions.evaluate(text, {"m": 4, "n": 3})
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "TERMS = 1\nTERMS += 5",
+        "TERMS, OTHER = 5, 6",
+        "if True:\n    TERMS = 7",
+        "for TERMS in (8,): pass",
+        "(TERMS := 9)",
+        "TERMS = 3\ndel TERMS",
+        "TERMS: int",
+    ],
+)
+def test_a_constant_that_would_be_another_when_run_is_refused(line: str) -> None:
+    with pytest.raises(OwnOperatorError, match="TERMS must be"):
+        read_signature(f"{OPERATOR}\n{line}\n")
+
+
+def test_a_constant_may_have_its_type_beside_it() -> None:
+    assert read_signature(f"{OPERATOR}\nTERMS: int = 4096\n").terms == 4096
+
+
 def test_the_shipped_example_is_short() -> None:
     assert suite_of("rmsnorm").signature is not None
     assert len((KERNELS / "rmsnorm" / "operator.py").read_text().splitlines()) < 80
