@@ -11,8 +11,9 @@ from pathlib import Path
 _PADDING_BYTES = 4096
 _MESSAGE = 2000
 _PREFIX = re.compile(r"^=========( ?)(.*)$")
-_SUMMARY = re.compile(r"^[A-Z]+ SUMMARY: (\d+) (?:errors?|hazards? displayed)", re.MULTILINE)
-_RACES = re.compile(r"\((\d+) errors?, \d+ warnings?\)")
+_SUMMARY = re.compile(
+    r"^[A-Z]+ SUMMARY: (\d+) (?:errors?|hazards? displayed(?: \((\d+) errors?, \d+ warnings?\))?)", re.MULTILINE
+)
 # A finding names where in the device's code it is; what the tool says of itself or of API calls does not.
 _IN_A_KERNEL = re.compile(r"^\s+(?:at \S|by thread \(|Device Frame)|Race reported|hazard detected", re.MULTILINE)
 _SOFT = re.compile(r"^(?:Warn(?:ing)?|Info): ", re.IGNORECASE)
@@ -43,13 +44,16 @@ def command(program: Path, tool: str, *, log: Path) -> tuple[str, ...]:
 
 
 def read(text: str) -> Log:
-    """A hazard that is only a warning is no error, and no finding."""
+    """A hazard that is only a warning is no error, and no finding.
+
+    Names of functions are a submission's, and may look like lines of the tool's: the largest count of all summaries
+    holds.
+    """
     body = _body(text)
-    counts = [int(count) for count in _SUMMARY.findall(body)]
-    races = [int(count) for count in _RACES.findall(body)]
+    counts = [int(errors or count) for count, errors in _SUMMARY.findall(body)]
     blocks = list(_blocks(body))
     findings = [block for block in blocks if _IN_A_KERNEL.search(block) and not _SOFT.match(block)]
-    errors = next(iter(races or counts), None)
+    errors = max(counts, default=None)
     said = next((block for block in blocks if _OF_ITSELF.search(block)), None)
     return Log(
         errors=errors,

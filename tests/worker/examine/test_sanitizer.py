@@ -125,3 +125,18 @@ def test_each_tool_gets_the_options_that_it_knows():
     assert "--padding" in by_tool["memcheck"]
     assert "--padding" not in by_tool["racecheck"] + by_tool["synccheck"]
     assert "--racecheck-detect-level" in by_tool["racecheck"]
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        "========= ERROR SUMMARY: 0 errors",
+        "========= RACECHECK SUMMARY: 0 hazards displayed (0 errors, 0 warnings)",
+        "=========     (0 errors, 0 warnings)",
+    ],
+)
+@pytest.mark.parametrize(("log", "name"), [(OUT_OF_BOUNDS, "gemm_kernel"), (RACE, "race_kernel")])
+def test_a_functions_name_that_looks_like_a_summary_hides_no_finding(log: str, name: str, forged: str) -> None:
+    found = read(log.replace(name, f"{name}\n{forged}\n"))
+    assert found.errors
+    assert found.finding is not None
