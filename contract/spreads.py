@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-
-from pydantic import Field
+from pydantic import AwareDatetime, Field
 
 from contract.base import Model
 from contract.names import CaseId, KernelName
@@ -15,9 +13,9 @@ class Spread(Model):
 
     kernel: KernelName
     case: CaseId
-    time_us: float = Field(gt=0)
-    bytes_a_call: float = Field(ge=0)
+    time_us: float = Field(gt=0, allow_inf_nan=False)
+    bytes_a_call: float = Field(ge=0, allow_inf_nan=False)
     capped: bool = Field(description="whether the card reported a power cap")
-    sd: float = Field(ge=0)
-    pairs: int = Field(ge=2)
-    measured_at: datetime
+    sd: float = Field(ge=0, le=100)
+    pairs: int = Field(ge=2, le=1_000_000)
+    measured_at: AwareDatetime

@@ -82,13 +82,18 @@ def learn(settings: WorkerSettings, *, over: threading.Event) -> Spread | None:
     if subject is None or known.spent_on(day) >= settings.calibration_s_a_day:
         return None
     began, found = time.monotonic(), None
+    name = spreads.key(subject.suite.kernel, subject.case.id)
+    in_vain = [name]  # what can't be measured here must not keep the others from their turn
     try:
         found = measure(subject, settings=settings, over=over)
+        in_vain = [] if found else [name]
     except Cancelled:
+        in_vain = []
         _log.info("learning gave way to an evaluation")
     finally:
         spent_s = time.monotonic() - began
-        spreads.store(settings, known.after(day=day, spent_s=spent_s, found=[found] if found else []))
+        after = known.after(day=day, spent_s=spent_s, found=[found] if found else [], in_vain=in_vain)
+        spreads.store(settings, after)
     return found
 
 
@@ -153,11 +158,11 @@ def _spread(subject: Subject, case: CaseResult) -> Spread:
 
 def _due(settings: WorkerSettings, known: spreads.Learnt) -> Subject | None:
     """The case that was measured longest ago, or never."""
-    newest = {(each.kernel, each.case): each.measured_at for each in known.spreads}
+    newest = known.newest()
     never = datetime.min.replace(tzinfo=UTC)
     return min(
         subjects(settings.shipped_kernels, settings.device_class),
-        key=lambda subject: newest.get((subject.suite.kernel, subject.case.id), never),
+        key=lambda subject: newest.get(spreads.key(subject.suite.kernel, subject.case.id), never),
         default=None,
     )
 

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from pydantic import ValidationError
 
 from contract.devices import DeviceClass
 from contract.spreads import Spread
@@ -68,6 +69,37 @@ def test_the_case_that_was_measured_longest_ago_is_due(tmp_path, kernels):
     older = datetime.now(UTC) - timedelta(days=1)
     spreads.store(run, spreads.Learnt(spreads=(a_spread(FIRST, measured_at=older), a_spread(SECOND))))
     assert calibrating._due(run, spreads.stored(run)).case.id == FIRST
+
+
+def test_a_case_that_can_not_be_measured_keeps_no_other_from_its_turn(tmp_path, kernels):
+    manifest = kernels / "gemm" / "v1" / "kernel.toml"
+    run = node(tmp_path, kernels)
+    source = next(path for path in manifest.parent.iterdir() if path.suffix in {".cpp", ".cc"})
+    was = source.read_text()
+    source.write_text("#error\n")
+    assert learn(run, over=threading.Event()) is None
+    assert calibrating._due(run, spreads.stored(run)).case.id == SECOND
+    source.write_text(was)
+    assert learn(run, over=threading.Event()).case == SECOND
+    assert calibrating._due(run, spreads.stored(run)).case.id == FIRST
+
+
+@pytest.mark.parametrize(
+    "lie",
+    [
+        {"sd": "Infinity"},
+        {"sd": 1e200},
+        {"time_us": "Infinity"},
+        {"bytes_a_call": "Infinity"},
+        {"pairs": 10**400},
+        {"measured_at": "2026-12-01T00:00:00"},
+    ],
+)
+def test_a_spread_that_nothing_can_be_told_from_is_refused(lie):
+    honest = a_spread(FIRST).model_dump(mode="json")
+    assert Spread.model_validate(honest) is not None
+    with pytest.raises(ValidationError):
+        Spread.model_validate(honest | lie)
 
 
 def test_nothing_is_measured_once_the_budget_of_the_day_is_spent(tmp_path, kernels):
