@@ -44,7 +44,7 @@ def judge(
     Raises DifferenceError.
     """
     own = {case.case: _comparison(suite, case, (), device_class) for case in cases if case.pairs}
-    alone = decide_all(own)
+    alone = decide_all(own, one_clock=True)
     for case in cases:
         if case.pairs and case.judgement is not None:
             _check_same(case.case, case.judgement, alone[case.case])
@@ -59,7 +59,7 @@ def judge(
             for case in cases
             if case.pairs
         }
-        judgements = decide_all(pooled)
+        judgements = decide_all(pooled, one_clock=True)
     judged = {
         name: Judged(judgement=judgement, pooled=len(earlier.get(name, ()))) for name, judgement in judgements.items()
     }

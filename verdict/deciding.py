@@ -56,8 +56,9 @@ def decide(comparison: Comparison) -> Judgement:
     return decide_all({"": comparison})[""]
 
 
-def decide_all(comparisons: Mapping[str, Comparison]) -> dict[str, Judgement]:
+def decide_all(comparisons: Mapping[str, Comparison], *, one_clock: bool = False) -> dict[str, Judgement]:
     """The verdicts of all cases of one evaluation; `slower` and `faster` are each held to alpha over all of them.
+    `one_clock`: both sides were timed by the same process, so that however far apart they are, no unit changed.
 
     Holm's step-down method needs no independence: the cases share their processes. `same` needs no correction, as
     "nothing is slower" is a claim about all cases at once and each must bring its own proof.
@@ -66,7 +67,7 @@ def decide_all(comparisons: Mapping[str, Comparison]) -> dict[str, Judgement]:
     cases: dict[str, _Case] = {}
     for name, comparison in comparisons.items():
         try:
-            cases[name] = _Case(gather(comparison), comparison)
+            cases[name] = _Case(gather(comparison, one_clock=one_clock), comparison)
         except UnusableError as error:
             judged[name] = _inconclusive(str(error))
     slower = _holm({name: _weight(case.evidence, case, case.upper) for name, case in cases.items()}, len(comparisons))

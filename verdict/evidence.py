@@ -15,7 +15,7 @@ from verdict.floors import LEAST, default_floor
 
 Values = npt.NDArray[np.float64]
 
-# Two revisions of one kernel differ by less; a factor of a thousand is a changed unit.
+# Of samples from elsewhere: two revisions of one kernel differ by less; a factor of a thousand is a changed unit.
 _SUSPICIOUS_RATIO = 500.0
 _ROUNDS_THAT_TELL = 3
 
@@ -42,8 +42,9 @@ class Evidence:
         return max(self.sd or 0.0, self.floor)
 
 
-def gather(comparison: Comparison) -> Evidence:
-    """The evidence of a comparison; raises UnusableError where a sample is missing or is no positive number."""
+def gather(comparison: Comparison, *, one_clock: bool = False) -> Evidence:
+    """The evidence of a comparison; raises UnusableError where a sample is missing or is no positive number, or, unless
+    one clock timed both sides, where their units seem to differ."""
     if not comparison.pairs:
         raise UnusableError("there are no pairs of processes")
     rounds = [_round_values(pair, place) for place, pair in enumerate(comparison.pairs, start=1)]
@@ -52,7 +53,7 @@ def gather(comparison: Comparison) -> Evidence:
     if comparison.better == "higher":
         values = -values
     furthest = float(values[np.argmax(np.abs(values))])
-    if abs(furthest) > math.log(_SUSPICIOUS_RATIO):
+    if not one_clock and abs(furthest) > math.log(_SUSPICIOUS_RATIO):
         raise UnusableError(f"a ratio of {math.exp(min(furthest, 700.0)):.3g} looks like a changed unit")
     floor = comparison.spread_floor
     if floor is None or not math.isfinite(floor):

@@ -60,6 +60,21 @@ def test_a_changed_unit_is_no_change_of_speed(factor):
     assert "looks like a changed unit" in judged.reason
 
 
+@pytest.mark.parametrize(
+    ("factor", "verdict_of_it"), [(700.0, Verdict.SLOWER), (1e6, Verdict.SLOWER), (1e-3, Verdict.FASTER)]
+)
+def test_where_one_clock_timed_both_sides_no_factor_is_a_changed_unit(factor, verdict_of_it):
+    judged = verdict.decide_all({"": comparison([good_pair(head=10.0 * factor)] * 8)}, one_clock=True)[""]
+    assert judged.verdict is verdict_of_it
+    assert judged.ratio == pytest.approx(factor, rel=1e-2)
+
+
+def test_one_wild_pair_on_one_clock_is_no_verdict():
+    pairs = [good_pair()] * 7 + [good_pair(head=10_000.0)]
+    judged = verdict.decide_all({"": comparison(pairs)}, one_clock=True)[""]
+    assert judged.verdict is Verdict.INCONCLUSIVE
+
+
 @pytest.mark.parametrize("value", [1e-300, 1.7e308, 5e-324])
 def test_extreme_but_equal_values_are_the_same(value):
     pairs = [Pair(rounds=(Round(base=(value,), head=(value,)),))] * 8

@@ -248,7 +248,7 @@ class Measurement:
         compared = {run.case: run for run in runs if run.looked_at}
         if not compared or not any(run.looked_at == len(run.rounds) for run in unfinished):
             return
-        judged = decide_all({case: run.comparison() for case, run in compared.items()})
+        judged = decide_all({case: run.comparison() for case, run in compared.items()}, one_clock=True)
         for case, run in compared.items():
             run.judgement = judged[case]
             undecided = run.judgement.verdict is Verdict.INCONCLUSIVE
