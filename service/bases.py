@@ -4,6 +4,7 @@ from sqlalchemy import desc
 from sqlmodel import Session, col, select
 
 from contract.outcomes import Outcome, State
+from service.kernels import series_order
 from service.models import Evaluation, Kernel, Revision
 from service.problems import ProblemError
 
@@ -51,8 +52,9 @@ def named_base(session: Session, *, kernel: Kernel, head: Revision, name: str) -
 
 
 def default_base(session: Session, *, kernel: Kernel, head: Revision, device_class: str) -> Revision | None:
-    """The revision before `head` in the suite's list, else the newest mainline revision, else None; never an imported
-    one, nor one known to be bad on `device_class` (a reverted revision is nobody's base)."""
+    """The revision before `head` in the suite's list, else the mainline's last revision, else None; never an imported
+    one, one that was pushed away from the mainline, or one known to be bad on `device_class` (a reverted revision is
+    nobody's base)."""
     bad = select(Evaluation.revision_id).where(
         Evaluation.state == State.FINISHED,
         Evaluation.device_class == device_class,
@@ -62,9 +64,10 @@ def default_base(session: Session, *, kernel: Kernel, head: Revision, device_cla
         Revision.kernel_id == kernel.id,
         Revision.id != head.id,
         col(Revision.digest).is_not(None),
+        col(Revision.pushed_away).is_(False),
         col(Revision.id).not_in(bad),
     )
-    newest = (desc(col(Revision.mainline)), desc(col(Revision.id)))
+    newest = (desc(col(Revision.mainline)), *(part.desc() for part in series_order()))
     if head.position:
         before = session.exec(candidates.where(Revision.position == head.position - 1).order_by(*newest)).first()
         if before is not None:

@@ -70,7 +70,8 @@ class Revision(SQLModel, table=True):
     importer chooses for an imported one. `position`: the place of its label in the suite's list, None where it isn't
     listed. A series orders mainline revisions by (first_parent_index, position, created_at), None last.
     `digest` and `manifest` are None for imported revisions; `provenance` is None for submitted ones.
-    `base_label` is what an imported history names as the base.
+    `base_label` is what an imported history names as the base. `pushed_away`: it was on the mainline, and the branch
+    was rewritten without it.
     """
 
     __table_args__ = (
@@ -89,6 +90,7 @@ class Revision(SQLModel, table=True):
     commit: str | None = Field(default=None, index=True, max_length=64)
     branch: str | None = Field(default=None, max_length=255)
     mainline: bool = False
+    pushed_away: bool = False
     first_parent_index: int | None = None
     position: int | None = None
     origin: str = Field(default="submitted", max_length=16)

@@ -209,7 +209,7 @@ class Revisions:
         row.first_parent_index = place
         self.session.add(row)
         if not row.mainline:
-            row.mainline, row.branch = True, one_line(branch, 255)
+            row.mainline, row.pushed_away, row.branch = True, False, one_line(branch, 255)
             refresh_all_standings(self.session, self.kernel)
             observe_revision(self.session, row)
         return row

@@ -20,7 +20,7 @@ def leave_mainline(session: Session, kernel: Kernel, revisions: Sequence[Revisio
     open again."""
     gone = {row.id: row for row in revisions}
     for row in revisions:
-        row.mainline = False
+        row.mainline, row.pushed_away = False, True
         session.add(row)
     session.flush()
     cases = session.exec(

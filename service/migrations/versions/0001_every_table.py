@@ -132,6 +132,7 @@ def upgrade() -> None:
         sa.Column("commit", sa.String(length=64), nullable=True),
         sa.Column("branch", sa.String(length=255), nullable=True),
         sa.Column("mainline", sa.Boolean(), nullable=False),
+        sa.Column("pushed_away", sa.Boolean(), nullable=False),
         sa.Column("first_parent_index", sa.Integer(), nullable=True),
         sa.Column("position", sa.Integer(), nullable=True),
         sa.Column("origin", sa.String(length=16), nullable=False),

@@ -242,3 +242,31 @@ def test_a_pull_requests_revisions_hang_beside_the_push_that_they_are_compared_w
     gated.measure(times(1.0))
     gated.concluded(topic, "success")
     assert line(gated, mainline=False) == [first, topic, second]
+
+
+def base_of_submitted(gated: Gated, label: str, source: str = "") -> str | None:
+    """The commit of what a revision beside the line, submitted by hand, is compared with."""
+    submitted = gated.api.submit(label, source=source, project="acme--kernels", branch="topic")
+    base = gated.api.evaluation(submitted["evaluations"][0])["base"]
+    return gated.api.ok("GET", f"/revisions/{base['id']}")["commit"] if base else None
+
+
+def test_what_was_pushed_away_is_no_base_of_what_is_submitted_until_it_is_pushed_again(gated: Gated, main: str) -> None:
+    lost = pushed(gated, main, judge=times(1.0), v1_naive="lost", v2_blocked="lost")
+    assert (base_of_submitted(gated, "v2"), base_of_submitted(gated, "v8")) == (lost, lost)
+    docs = gated.git.commit({"README.md": "x"}, main)
+    push(gated, lost, docs)
+    assert (base_of_submitted(gated, "v2", "again"), base_of_submitted(gated, "v9")) == (main, None)
+    push(gated, docs, lost)
+    assert base_of_submitted(gated, "v10") == lost
+
+
+def test_the_last_point_of_the_line_is_the_base_though_another_came_later(gated: Gated, main: str) -> None:
+    first = pushed(gated, main, judge=times(1.0), v1_naive="first")
+    second = gated.git.commit(revision("v1_naive", "second"), first)
+    third = gated.git.commit(revision("v1_naive", "third"), second)
+    gated.git.git("update-ref", "refs/heads/main", third)
+    deliver(gated, second, third)
+    deliver(gated, first, second)
+    assert base_of_submitted(gated, "v2") == third
+    assert base_of_submitted(gated, "v9") == third
