@@ -7,6 +7,7 @@ from fastapi import APIRouter, Query, Request, Response
 
 from contract.api import Series
 from contract.devices import DeviceClass
+from contract.names import MetricName
 from contract.views import Scaling
 from service.auth import Reader
 from service.database import DatabaseDep
@@ -40,6 +41,7 @@ Points = Annotated[
 Named = Annotated[
     str | None, Query(max_length=100, description="a label, an id or a digest; by default the newest measured")
 ]
+ScalingMetric = Annotated[MetricName, Query(examples=["throughput"])]
 Family = Annotated[str | None, Query(max_length=200, description="by default every family of the suite")]
 Download = Annotated[bool, Query(description="as a file to keep")]
 
@@ -145,7 +147,7 @@ def get_scaling(
     device_class: DeviceClass,
     revision: Named = None,
     family: Family = None,
-    metric: Metric = "throughput",
+    metric: ScalingMetric = "throughput",
     download: Download = False,
 ) -> Scaling:
     """One revision over the sizes of its case families, beside the baseline."""
@@ -178,7 +180,7 @@ def get_scaling_csv(
     device_class: DeviceClass,
     revision: Named = None,
     family: Family = None,
-    metric: Metric = "throughput",
+    metric: ScalingMetric = "throughput",
 ) -> Response:
     """The same curves as a table: one line a case, with a header."""
     with database.read() as session:

@@ -142,6 +142,14 @@ def test_a_case_family_is_a_curve_over_its_sizes_beside_the_baseline(api, node):
         assert api.problem("GET", "/projects/local/kernels/sgemm_cpu/scaling", params=asked)["type"] == kind
 
 
+@pytest.mark.parametrize("metric", ["", "Time", "1e999", "\0", "a b", "a" * 64])
+@pytest.mark.parametrize("path", ["scaling", "scaling.csv"])
+def test_scaling_by_what_is_no_metrics_name_is_refused(api, two, path, metric):
+    asked = {"device_class": "cpu", "metric": metric}
+    problem = api.problem("GET", f"/projects/local/kernels/sgemm_cpu/{path}", params=asked)
+    assert (problem["status"], problem["field"]) == (422, "metric")
+
+
 def test_every_chart_can_be_kept_as_csv_and_as_json(api, two):
     def table(path, **asked):
         answer = get(api, f"sgemm_cpu/{path}", params={"device_class": "cpu", **asked})
