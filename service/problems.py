@@ -6,7 +6,7 @@ from typing import Any, cast
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
-from sqlalchemy.exc import IntegrityError
+from sqlalchemy.exc import DataError, IntegrityError
 from starlette.exceptions import HTTPException
 
 from contract.api import Problem
@@ -43,6 +43,7 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _http)
     app.add_exception_handler(IntegrityError, _conflict)
+    app.add_exception_handler(DataError, _no_value)
     app.add_exception_handler(Exception, _unexpected)
 
 
@@ -85,6 +86,10 @@ def _http(_request: Request, raised: Exception) -> JSONResponse:
 
 def _conflict(_request: Request, _error: Exception) -> JSONResponse:
     return respond(ProblemError(409, "conflict", "another request changed the same at the same moment; try again"))
+
+
+def _no_value(_request: Request, _error: Exception) -> JSONResponse:
+    return respond(ProblemError(422, "invalid-request", "something in it is nothing that the database can hold"))
 
 
 def _unexpected(_request: Request, _error: Exception) -> JSONResponse:

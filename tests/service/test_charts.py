@@ -142,6 +142,12 @@ def test_a_case_family_is_a_curve_over_its_sizes_beside_the_baseline(api, node):
         assert api.problem("GET", "/projects/local/kernels/sgemm_cpu/scaling", params=asked)["type"] == kind
 
 
+@pytest.mark.parametrize("path", ["history", "history.csv"])
+@pytest.mark.parametrize("name", ["case", "metric"])
+def test_a_name_that_no_database_can_hold_names_nothing(api, two, path, name):
+    assert get(api, f"sgemm_cpu/{path}", params=chart(**{name: "a\0b"})).status_code in {404, 422}
+
+
 @pytest.mark.parametrize("metric", ["", "Time", "1e999", "\0", "a b", "a" * 64])
 @pytest.mark.parametrize("path", ["scaling", "scaling.csv"])
 def test_scaling_by_what_is_no_metrics_name_is_refused(api, two, path, metric):
