@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 import unicodedata
 
-# CSI, OSC (ended by BEL or ST), DCS, PM, APC, and the two-character escapes.
+# CSI, OSC (ended by BEL or ST, and here by its line), DCS, PM, APC, and the two-character escapes.
 _ESCAPES = re.compile(
-    r"\x1b\[[0-?]*[ -/]*[@-~]|\x9b[0-?]*[ -/]*[@-~]|\x1b[\]PX^_].*?(?:\x07|\x1b\\|\x9c|$)|\x1b[ -/]*[0-~]?", re.DOTALL
+    r"\x1b\[[0-?]*[ -/]*[@-~]|\x9b[0-?]*[ -/]*[@-~]|\x1b[\]PX^_].*?(?:\x07|\x1b\\|\x9c|$)|\x1b[ -/]*[0-~]?",
+    re.MULTILINE,
 )
 # Control and format characters (marks that turn the direction of text among them), surrogates, line separators.
 _UNFIT = {"Cc", "Cf", "Cs", "Zl", "Zp"}

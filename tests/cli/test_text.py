@@ -83,3 +83,8 @@ def test_cases_have_short_names(case: str, name: str) -> None:
 def test_durations_and_sizes_have_units_that_fit() -> None:
     assert [duration(x) for x in (0.0042, 2.71, 150.0)] == ["4 ms", "2.7 s", "2.5 min"]
     assert [file_size(x) for x in (512, 9318, 32768, 3 << 20)] == ["512 B", "9.1 KiB", "32 KiB", "3 MiB"]
+
+
+def test_an_escape_without_an_end_hides_no_other_line() -> None:
+    assert clean("one\x1b]0;title\ntwo\nthree") == "one\ntwo\nthree"
+    assert "\x1b" not in clean("\x1b]" * 100_000 + "\n\x1bPq")
