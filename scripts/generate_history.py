@@ -278,11 +278,8 @@ class History:
 
 def fill(database: Database, *, kernels: int, revisions: int, long: int, cases: int) -> int:
     """Returns how many throughputs there are."""
-    wanted: dict[str, tuple[tuple[str, ...], int]] = {
-        f"kernel_{number:02d}": (CLASSES, revisions) for number in range(kernels)
-    }
-    if long:
-        wanted[LONG] = (CLASSES[:1], long)
+    wanted: dict[str, tuple[tuple[str, ...], int]] = {LONG: (CLASSES[:1], long)} if long else {}
+    wanted |= {f"kernel_{number:02d}": (CLASSES, revisions) for number in range(kernels)}
     sizes = SIZES[:cases]
     case_ids = [f"m={size},n={size},k={size}" for size in sizes]
     kernel_ids = {name: _bring_kernel(database, name, classes=of[0], sizes=sizes) for name, of in wanted.items()}

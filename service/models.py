@@ -188,7 +188,7 @@ class Attempt(SQLModel, table=True):
     """One try at an evaluation by one node, under a lease. `lease_hash`: the digest of the lease token, hex.
     `end`: reported, expired, cancelled; None while the lease lives."""
 
-    __table_args__ = (Index("ix_attempt_node", "node", "end", "id"),)
+    __table_args__ = (Index("ix_attempt_node", "node", "end", "id", "evaluation_id"),)
 
     id: str = id_field("att")
     evaluation_id: str = reference("evaluation.id")

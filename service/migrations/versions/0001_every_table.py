@@ -259,7 +259,7 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("id"),
     )
     op.create_index(op.f("ix_attempt_evaluation_id"), "attempt", ["evaluation_id"], unique=False)
-    op.create_index("ix_attempt_node", "attempt", ["node", "end", "id"], unique=False)
+    op.create_index("ix_attempt_node", "attempt", ["node", "end", "id", "evaluation_id"], unique=False)
     op.create_table(
         "check_result",
         sa.Column("id", sa.String(length=40), nullable=False),
