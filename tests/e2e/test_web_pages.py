@@ -35,7 +35,7 @@ class Site:
         suite = read_suite(ROOT / "kernels" / "hgemm").model_dump(mode="json")
         self.stack.api.ok("PUT", "/projects/local/kernels/hgemm/suite", json=suite)
         for name in ("published_history.csv", "h200_ladders.csv"):
-            imported = {"csv": (ROOT / "data" / name).read_text(), "provenance": f"published; {MARKUP}"}
+            imported = {"csv": (ROOT / "data" / name).read_text(), "provenance": f"{name}; {MARKUP}"}
             self.stack.api.ok("POST", "/projects/local/imports", json=imported)
         self.kernel = self.stack.kernel(summary=f"Small products {MARKUP}")
         self.passed = self.stack.passed(self.stack.submit(kernel=self.kernel))
