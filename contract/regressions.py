@@ -84,7 +84,8 @@ class RegressionOut(Model):
     kernels: tuple[KernelName, ...]
     device_classes: tuple[DeviceClass, ...]
     worst_ratio: float
-    cases: tuple[AffectedCase, ...] = Field(description="the most affected first")
+    affected: int = Field(description="how many cases are affected")
+    cases: tuple[AffectedCase, ...] = Field(description="the most affected first; in a brief list it alone")
     fixed_by: RevisionSpot | None
     kept: bool | None
     who: str | None = Field(description="who put it into this state; `kernelgate` where a measurement did")

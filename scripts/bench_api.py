@@ -64,8 +64,8 @@ def requests_of(session: Session) -> dict[str, str]:
         f"&head={newest.revision_id}",
         "Revision: compared with another": f"{kernel}/compare?device_class=h200&base={first.id}"
         f"&head={newest.revision_id}",
-        "Regressions": "/api/v1/regressions?state=new&state=acknowledged&limit=20",
-        "Regressions: all": "/api/v1/regressions?limit=20",
+        "Regressions": "/api/v1/regressions?state=new&state=acknowledged&limit=20&brief=true",
+        "Regressions: all": "/api/v1/regressions?limit=20&brief=true",
         "Nodes": "/api/v1/nodes",
         "Projects": "/api/v1/projects",
         "Kernels (command line)": "/api/v1/projects/local/kernels",

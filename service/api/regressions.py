@@ -25,6 +25,7 @@ from service.regressions import listing
 router = APIRouter(tags=["regressions"])
 
 _States = Annotated[list[RegressionState] | None, Query(description="repeat for several; by default all")]
+_Brief = Annotated[bool, Query(description="of the affected cases the most affected alone")]
 _Direction = Annotated[Direction, Query(description="`faster` lists the improvements")]
 _EXAMPLE = {"state": "acknowledged", "reason": "the price of the new epilogue; back in #482", "who": "ada"}
 
@@ -41,6 +42,7 @@ def list_regressions(
     direction: _Direction = "slower",
     after: After = None,
     limit: Limit = 50,
+    brief: _Brief = False,
 ) -> RegressionPage:
     """One object a cause, whatever cases and classes it touches, newest first."""
     with database.read() as session:
@@ -54,6 +56,7 @@ def list_regressions(
             direction=direction,
             after=after,
             limit=limit,
+            brief=brief,
         )
     return RegressionPage(items=tuple(items), next=following)
 
@@ -70,6 +73,7 @@ def list_project_regressions(
     direction: _Direction = "slower",
     after: After = None,
     limit: Limit = 50,
+    brief: _Brief = False,
 ) -> RegressionPage:
     """The same of one project."""
     return list_regressions(
@@ -82,6 +86,7 @@ def list_project_regressions(
         direction=direction,
         after=after,
         limit=limit,
+        brief=brief,
     )
 
 

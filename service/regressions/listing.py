@@ -45,6 +45,7 @@ def list_regressions(
     direction: Direction,
     after: str | None,
     limit: int,
+    brief: bool,
 ) -> tuple[list[RegressionOut], str | None]:
     """Newest first; the second value is the `after` of the next page."""
     query = select(Regression).where(Regression.direction == direction)
@@ -66,7 +67,7 @@ def list_regressions(
         query = query.where(col(Regression.id) < after)
     found = session.exec(query.order_by(desc(col(Regression.id))).limit(limit + 1)).all()
     rows, following = cut(found, limit, lambda row: row.id)
-    return regression_outs(session, rows), following
+    return regression_outs(session, rows, brief=brief), following
 
 
 def regression_by_id(session: Session, *, principal: Principal, regression_id: str, lock: bool = False) -> Regression:
@@ -96,7 +97,7 @@ def _who(session: Session, principal: Principal, name: str) -> str:
     return (f"{said}, {known}" if said else known)[:200]
 
 
-def regression_outs(session: Session, rows: Sequence[Regression]) -> list[RegressionOut]:
+def regression_outs(session: Session, rows: Sequence[Regression], *, brief: bool = False) -> list[RegressionOut]:
     ids = [row.id for row in rows]
     cases: dict[str, list[RegressionCase]] = defaultdict(list)
     for case in session.exec(select(RegressionCase).where(col(RegressionCase.regression_id).in_(ids))).all():
@@ -125,6 +126,7 @@ def regression_outs(session: Session, rows: Sequence[Regression]) -> list[Regres
             spots=spots,
             cases=cases[row.id],
             events=events[row.id],
+            brief=brief,
         )
         for row in rows
     ]
@@ -152,8 +154,10 @@ def _out(
     spots: dict[str, RevisionSpot],
     cases: Sequence[RegressionCase],
     events: Sequence[RegressionEvent],
+    brief: bool,
 ) -> RegressionOut:
     ordered = sorted(cases, key=lambda case: (-max(case.ratio, 1.0 / case.ratio), case.case))
+    shown = ordered[:1] if brief else ordered
     affected = tuple(
         AffectedCase(
             kernel=kernels[case.kernel_id],
@@ -170,7 +174,7 @@ def _out(
             now=next(reversed(case.standings.values()), None) if row.direction == "slower" else None,
             fixed_by=spots.get(case.fixed_by or ""),
         )
-        for case in ordered
+        for case in shown
     )
     suspects = tuple(spots[each] for each in row.suspects if each in spots)
     return RegressionOut(
@@ -178,13 +182,14 @@ def _out(
         project=project,
         direction=cast("Direction", row.direction),
         state=RegressionState(row.state),
-        sentence=_sentence(affected, suspects=suspects),
+        sentence=_sentence(affected[0], count=len(ordered), suspects=suspects),
         revision=spots[row.revision_id],
         after=spots.get(row.after_id or ""),
         suspects=suspects,
-        kernels=tuple(dict.fromkeys(case.kernel for case in affected)),
-        device_classes=tuple(dict.fromkeys(case.device_class for case in affected)),
+        kernels=tuple(dict.fromkeys(kernels[case.kernel_id] for case in ordered)),
+        device_classes=tuple(dict.fromkeys(DeviceClass(case.device_class) for case in ordered)),
         worst_ratio=row.worst_ratio,
+        affected=len(ordered),
         cases=affected,
         fixed_by=spots.get(row.fixed_by or ""),
         kept=row.kept,
@@ -199,17 +204,16 @@ def _out(
     )
 
 
-def _sentence(cases: Sequence[AffectedCase], *, suspects: Sequence[RevisionSpot]) -> str:
+def _sentence(first: AffectedCase, *, count: int, suspects: Sequence[RevisionSpot]) -> str:
     """`hgemm v4 is 12 % slower than v3 at m=… on h200 (allowed 0.5 %), and 2 more cases; v3a was not measured`."""
-    first = cases[0]
     words = f"{first.kernel} {first.revision.label} is {ratio_in_words(first.ratio, first.interval)}"
     if first.base is not None:
         words += f" than {first.base.label}"
     words += f" at {first.case} on {first.device_class.value}"
     if first.ratio > 1.0 and first.allowed_slowdown is not None:
         words += f" (allowed {percent(first.allowed_slowdown)})"
-    if len(cases) > 1:
-        words += f", and {len(cases) - 1} more {'case' if len(cases) == 2 else 'cases'}"
+    if count > 1:
+        words += f", and {count - 1} more {'case' if count == 2 else 'cases'}"
     others = [each.label for each in suspects if each.id != first.revision.id]
     if others:
         named = ", ".join(others[:5]) + (f" and {len(others) - 5} more" if len(others) > 5 else "")

@@ -42,6 +42,7 @@ FOUND = RegressionOut(
     kernels=("hgemm",),
     device_classes=(DeviceClass.H200,),
     worst_ratio=1.12,
+    affected=1,
     cases=(
         AffectedCase(
             kernel="hgemm",

@@ -54,6 +54,16 @@ def test_two_slower_cases_of_one_revision_are_one_regression(api: Api, node: Api
     assert api.ok("GET", f"/regressions/{found['id']}") == found
 
 
+def test_a_brief_list_says_the_same_and_shows_the_most_affected_case_alone(api: Api, node: Api, suite):
+    measure(api, node, "v1")
+    measure(api, node, "v2", 1.2, 1.05)
+    [whole] = listed(api)
+    [brief] = listed(api, brief=True)
+    assert (len(whole["cases"]), whole["affected"], brief["cases"]) == (2, 2, whole["cases"][:1])
+    assert {**brief, "cases": None} == {**whole, "cases": None}
+    assert brief["cases"][0]["case"] == CASES[0]
+
+
 def test_both_device_classes_of_one_commit_are_one_regression(api: Api, node: Api, running, suite):
     api.bring_suite(revisions=[], device_classes=["cpu", "h200"])
     other = running.api(running.token(Scope.WORKER, node="gpu-1"))

@@ -79,7 +79,9 @@ export const regressionsQuery = (all: boolean) =>
     queryFn: ({ pageParam, signal }) =>
       unwrap(
         client.GET("/api/v1/regressions", {
-          params: { query: { state: all ? undefined : ["new", "acknowledged"], after: pageParam, limit: 20 } },
+          params: {
+            query: { state: all ? undefined : ["new", "acknowledged"], after: pageParam, limit: 20, brief: true },
+          },
           signal,
         }),
       ),
@@ -157,6 +159,13 @@ export const revisionQuery = (id: string) =>
     queryKey: ["revision", id],
     queryFn: ({ signal }) =>
       unwrap(client.GET("/api/v1/revisions/{revision_id}", { params: { path: { revision_id: id } }, signal })),
+  });
+
+export const regressionQuery = (id: string) =>
+  queryOptions({
+    queryKey: ["regressions", "one", id],
+    queryFn: ({ signal }) =>
+      unwrap(client.GET("/api/v1/regressions/{regression_id}", { params: { path: { regression_id: id } }, signal })),
   });
 
 /** The newest first. */

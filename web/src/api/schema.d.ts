@@ -2171,11 +2171,16 @@ export interface components {
          *     before it were not measured. `kept` is False where the mainline went on without the revision.
          */
         RegressionOut: {
+            /**
+             * Affected
+             * @description how many cases are affected
+             */
+            affected: number;
             /** @description the last revision before it that was measured */
             after: components["schemas"]["RevisionSpot"] | null;
             /**
              * Cases
-             * @description the most affected first
+             * @description the most affected first; in a brief list it alone
              */
             cases: components["schemas"]["AffectedCase"][];
             /**
@@ -5144,6 +5149,8 @@ export interface operations {
                 /** @description the `next` of the page before */
                 after?: string | null;
                 limit?: number;
+                /** @description of the affected cases the most affected alone */
+                brief?: boolean;
             };
             header?: never;
             path: {
@@ -5226,6 +5233,8 @@ export interface operations {
                 /** @description the `next` of the page before */
                 after?: string | null;
                 limit?: number;
+                /** @description of the affected cases the most affected alone */
+                brief?: boolean;
             };
             header?: never;
             path?: never;

@@ -2,7 +2,7 @@ import { useInfiniteQuery, useMutation, useQuery, useQueryClient } from "@tansta
 import { type ReactNode, useId, useState } from "react";
 import { Link } from "wouter";
 import { client, type Regression, type RegressionState, unwrap } from "../api/client";
-import { regressionsQuery, sessionQuery } from "../api/queries";
+import { regressionQuery, regressionsQuery, sessionQuery } from "../api/queries";
 import { toKernel, toRevision } from "../paths";
 import { useSearchState } from "../search";
 import { caseName, clean, many, oneLine, ratioInWords, ratioWithInterval, withCaseNames } from "../text";
@@ -90,12 +90,25 @@ function Entry({ regression: one }: { regression: Regression }): ReactNode {
           {clean(one.reason)}
         </p>
       )}
-      <details>
-        <summary>{many(one.cases.length, "affected case")}</summary>
-        <Affected regression={one} />
-      </details>
+      <Cases regression={one} />
       <Say regression={one} />
     </article>
+  );
+}
+
+/** All of them are asked for when they are opened. */
+function Cases({ regression: one }: { regression: Regression }): ReactNode {
+  const [opened, setOpened] = useState(false);
+  const whole = useQuery({ ...regressionQuery(one.id), enabled: opened });
+  return (
+    <details onToggle={(event) => setOpened(event.currentTarget.open)}>
+      <summary>{many(one.affected, "affected case")}</summary>
+      {opened && (
+        <Loaded query={whole} what="the affected cases">
+          {(found) => <Affected regression={found} />}
+        </Loaded>
+      )}
+    </details>
   );
 }
 
