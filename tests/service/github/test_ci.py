@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+import sysconfig
 import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -199,23 +200,36 @@ def test_any_other_ci_gates_with_a_stored_token(job: Job) -> None:
     assert (code, "slower" in output) == (1, True), output
 
 
-def test_the_actions_own_script_gates(job: Job) -> None:
-    """The last step of action.yml as a runner starts it, with what the step before it would have installed."""
+def test_the_actions_own_steps_install_the_command_and_gate(job: Job) -> None:
+    """Both steps of action.yml as a runner starts them, but for the package index: what the package needs, and what
+    builds it, is the tests' own."""
     action = yaml.safe_load((ROOT / "action.yml").read_text())
-    step = action["runs"]["steps"][-1]
+    install, step = action["runs"]["steps"]
     inputs = {name: str(each.get("default", "")) for name, each in action["inputs"].items()}
-    inputs["url"] = job.service.url
-    given = {
-        name: re.sub(r"\$\{\{ inputs\.(\w+) \}\}", lambda found: inputs[found[1]], text)
-        for name, text in step["env"].items()
-    }
-    installed = job.folder / "kernelgate/bin"
-    installed.mkdir(parents=True)
-    (installed / "kernelgate").symlink_to(KERNELGATE)
+    inputs |= {"url": job.service.url, "python": sys.executable}
+    context = {"github.action_path": str(ROOT), **{f"inputs.{name}": text for name, text in inputs.items()}}
+
+    def given(step: dict[str, Any]) -> dict[str, str]:
+        filled = {
+            name: re.sub(r"\$\{\{ (\S+) \}\}", lambda found: context[found[1]], text)
+            for name, text in step["env"].items()
+        }
+        return {**filled, "RUNNER_TEMP": str(job.folder), "PYTHONPATH": sysconfig.get_paths()["purelib"]}
+
+    offline = {"PIP_NO_INDEX": "1", "PIP_NO_DEPS": "1", "PIP_NO_BUILD_ISOLATION": "0", "PIP_IGNORE_INSTALLED": "1"}
+    shell = ("bash", "--noprofile", "--norc", "-eo", "pipefail", "-c")
+    ran = subprocess.run(
+        (*shell, install["run"]),
+        env={**os.environ, **given(install), **offline},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert list(job.folder.glob("kernelgate/lib/python3*/site-packages/cli/main.py"))
     main = job.git.commit(base_files(), branch="main")
     head = job.git.commit(revision("v1_naive", "slow"), main, branch="topic")
-    command = ("bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"])
-    process = job.start(head, command=command, payload=pull(main), RUNNER_TEMP=str(job.folder), **given)
+    process = job.start(head, command=(*shell, step["run"]), payload=pull(main), **given(step))
     job.answer(1.0)
     job.answer(1.05)
     code, output = ended(process)
