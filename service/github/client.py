@@ -1,6 +1,8 @@
 """GitHub's API as one App: installation tokens, renewed when they are needed, and what an error means."""
 
+import asyncio
 import time
+from collections import defaultdict
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -67,6 +69,8 @@ class Github:
             timeout=settings.github_timeout_s, transport=transport, follow_redirects=True, trust_env=transport is None
         )
         self._tokens: dict[tuple[int, int], _Token] = {}
+        # What is done side by side takes one new token: signing for it takes a core a tenth of a second.
+        self._renewing: defaultdict[tuple[int, int], asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def close(self) -> None:
         await self._http.aclose()
@@ -91,9 +95,10 @@ class Github:
             return await self._use(key, use)
 
     async def _use(self, key: tuple[int, int], use: Callable[[GitHubAPI], Awaitable[_T]]) -> _T:
-        token = self._tokens.get(key)
-        if token is None or token.expires_at - time.time() < _TOKEN_SLACK_S:
-            token = self._tokens[key] = await self._new_token(*key)
+        async with self._renewing[key]:
+            token = self._tokens.get(key)
+            if token is None or token.expires_at - time.time() < _TOKEN_SLACK_S:
+                token = self._tokens[key] = await self._new_token(*key)
         api = self._api(token.secret)
         return await self._call(lambda: use(api))
 

@@ -98,3 +98,13 @@ def test_pauses_double_and_heed_what_github_asks_for() -> None:
     pauses = [pause_after(tries, away, first_s=2.0) for tries in (0, 1, 2, 5, 30)]
     assert pauses == [2.0, 4.0, 8.0, 64.0, 900.0]
     assert pause_after(0, GithubAwayError("", pause_s=77.0), first_s=2.0) == 77.0
+
+
+def test_checks_that_are_sent_side_by_side_take_one_token(gated: Gated) -> None:
+    main = gated.git.commit(base_files(), branch="main")
+    heads = [gated.git.commit({"README.md": str(number)}, main) for number in range(6)]
+    for number, head in enumerate(heads, start=1):
+        gated.push_to(number, head)
+    for head in heads:
+        gated.concluded(head, "success")
+    assert len([line for line in gated.github.requests if line.endswith("/access_tokens")]) == 1
