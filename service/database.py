@@ -1,7 +1,8 @@
 """The engine, transactions, and migrations; SQLite (WAL, writers BEGIN IMMEDIATE) or PostgreSQL."""
 
+import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Annotated, Any, cast
 
@@ -10,6 +11,7 @@ from alembic.config import Config
 from fastapi import Depends, Request
 from sqlalchemy import Connection, Engine, create_engine, event, make_url, text
 from sqlalchemy.exc import IntegrityError
+from sqlalchemy.exc import TimeoutError as WriterBusyError
 from sqlmodel import Session, SQLModel, select
 
 from contract.names import LOCAL_PROJECT
@@ -28,6 +30,7 @@ class Database:
     def __init__(self, settings: Settings) -> None:
         self.engine = create_database_engine(settings)
         self._writer = self.engine.execution_options(kernelgate_begin="IMMEDIATE")
+        self._turns = _Turns(wait_s=settings.database_wait_s) if self.engine.dialect.name == "sqlite" else None
 
     @contextmanager
     def read(self) -> Iterator[Session]:
@@ -35,12 +38,43 @@ class Database:
             yield session
 
     @contextmanager
-    def write(self) -> Iterator[Session]:
-        with Session(self._writer, expire_on_commit=False) as session, session.begin():
+    def write(self, *, urgent: bool = False) -> Iterator[Session]:
+        """`urgent`: someone outside waits for it, and will not wait long."""
+        turn = self._turns.take(urgent=urgent) if self._turns else nullcontext()
+        with turn, Session(self._writer, expire_on_commit=False) as session, session.begin():
             yield session
 
     def close(self) -> None:
         self.engine.dispose()
+
+
+class _Turns:
+    """SQLite has one writer at a time, and its own wait asks again after ever longer pauses. The writers of this
+    process take turns instead, urgent ones first."""
+
+    def __init__(self, *, wait_s: float) -> None:
+        self._wait_s = wait_s
+        self._free = threading.Condition()
+        self._taken = False
+        self._urgent = 0
+
+    @contextmanager
+    def take(self, *, urgent: bool) -> Iterator[None]:
+        with self._free:
+            self._urgent += urgent
+            try:
+                came = self._free.wait_for(lambda: not self._taken and (urgent or not self._urgent), self._wait_s)
+            finally:
+                self._urgent -= urgent
+            if not came:
+                raise WriterBusyError(f"no turn to write within {self._wait_s:g} s")
+            self._taken = True
+        try:
+            yield
+        finally:
+            with self._free:
+                self._taken = False
+                self._free.notify_all()
 
 
 def insert_if_missing(session: Session, row: SQLModel) -> bool:

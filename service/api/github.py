@@ -37,7 +37,7 @@ async def receive_delivery(request: Request, services: ServicesDep) -> Acknowled
 
 
 def _keep(services: Services, incoming: Incoming) -> bool:
-    with services.database.write() as session:
+    with services.database.write(urgent=True) as session:
         return inbox.keep(session, incoming)
 
 

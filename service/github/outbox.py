@@ -62,6 +62,8 @@ class Outbox:
             )
             if session.exec(held).rowcount != 1:
                 return None
+        # Read after it: whoever waits to write doesn't wait for this.
+        with self._database.read() as session:
             return scene_of(session, session.get_one(GithubGate, gate_id), settings=self._settings)
 
     def _is_news(self, gate: GithubGate, check: Check) -> bool:

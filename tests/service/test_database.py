@@ -1,4 +1,6 @@
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 from alembic.autogenerate import compare_metadata
@@ -6,10 +8,11 @@ from alembic.migration import MigrationContext
 from sqlalchemy.exc import IntegrityError
 from sqlmodel import Session, SQLModel, select
 
-from service.database import Database, upgrade
+from service.database import Database, WriterBusyError, upgrade
 from service.ids import new_id
 from service.models import Kernel, Project
 from service.settings import Settings
+from tests.service.conftest import wait_for
 
 
 def test_the_migration_makes_exactly_the_tables_of_the_models(database: Database) -> None:
@@ -43,6 +46,37 @@ def test_a_time_comes_back_aware_and_in_utc(database: Database) -> None:
         session.add(Project(slug="timed", created_at=moment))
     with database.read() as session:
         assert session.exec(select(Project).where(Project.slug == "timed")).one().created_at == moment
+
+
+def test_an_urgent_writer_goes_before_those_that_wait_longer_on_sqlite(tmp_path: Path) -> None:
+    database = Database(Settings(database_url=f"sqlite:///{tmp_path / 'turns.db'}"))
+    wrote: list[str] = []
+
+    def write(name: str, *, urgent: bool) -> None:
+        with database.write(urgent=urgent):
+            wrote.append(name)
+
+    turns = database._turns
+    assert turns is not None
+    with ThreadPoolExecutor(4) as pool:
+        with database.write():
+            slow = [pool.submit(write, "patient", urgent=False) for _ in range(2)]
+            wait_for(lambda: len(turns._free._waiters) == 2)
+            urgent = pool.submit(write, "urgent", urgent=True)
+            wait_for(lambda: turns._urgent == 1)
+        for each in (*slow, urgent):
+            each.result()
+    assert wrote == ["urgent", "patient", "patient"]
+    database.close()
+
+
+def test_a_writer_that_gets_no_turn_in_time_fails_and_holds_nobody_up(tmp_path: Path) -> None:
+    database = Database(Settings(database_url=f"sqlite:///{tmp_path / 'turns.db'}", database_wait_s=0.05))
+    with database.write(), pytest.raises(WriterBusyError, match="no turn to write within"):
+        database.write(urgent=True).__enter__()
+    with database.write():
+        pass
+    database.close()
 
 
 def test_foreign_keys_hold(database: Database) -> None:
