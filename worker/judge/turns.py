@@ -111,8 +111,8 @@ def take_capped_turn(
     """Bursts back to back for half a second, so that the power state is this side's own; the first half is discarded.
 
     Between bursts the inputs are drawn and the checks' rows copied, no more; the rest is checked after the turn. Which
-    bursts' rows are checked is drawn then: a kernel that is wrong in one burst of twenty passes a turn two times in
-    three, and eight turns one time in forty.
+    bursts' rows are checked is drawn then: a kernel that is wrong in one burst of twenty, wherever, passes a turn 11
+    times in 20 and eight turns one time in 120.
     """
     bursts: list[Burst] = []
     checks: list[BurstCheck] = []
