@@ -12,7 +12,7 @@ from contract.api import Scope
 from contract.report import Environment, Failure, Metric
 from service.auth import issue_token
 from tests.e2e.browser import Tab, chromium
-from tests.e2e.stack import Stack
+from tests.e2e.stack import Stack, until
 from tests.service.client import CASES, SUITE, Api, case_result, report
 
 CHART = f"/projects/local/kernels/{SUITE['kernel']}?class=h200&case={CASES[0]}&metric=time"
@@ -96,6 +96,11 @@ def tab(browser: Any, line: Line, request: pytest.FixtureRequest) -> Iterator[Ta
     context.close()
 
 
+def _wait_for_step(tab: Tab) -> None:
+    # Not by wait_for_function: it evaluates text inside the page, which the page's policy refuses.
+    until(lambda: tab.page.evaluate("window.written.includes('6.0 % slower')"), "the step's name on the canvas")
+
+
 def test_steps_segments_and_failures_are_named_on_the_line(tab: Tab) -> None:
     page = tab.open(CHART, shows="34 revisions")
     named = page.get_by_role("list", name="Changes of level")
@@ -104,13 +109,13 @@ def test_steps_segments_and_failures_are_named_on_the_line(tab: Tab) -> None:
         "new segment from r12 on: driver 580 → 585",
         "step from r20 on: 6.0 % slower",
     ]
-    page.wait_for_function("window.written.includes('6.0 % slower')")
+    _wait_for_step(tab)
     written = page.evaluate("window.written")
     assert "driver 580 → 585" in written
     assert "✕" in written
     page.evaluate("window.written = []")
     page.set_viewport_size({"width": 390, "height": 844})
-    page.wait_for_function("window.written.includes('6.0 % slower')")
+    _wait_for_step(tab)
     assert "driver 580 → 585" in page.evaluate("window.written")
 
 
