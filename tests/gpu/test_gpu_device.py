@@ -61,6 +61,51 @@ def test_a_draw_writes_nothing_outside_its_tensor():
         assert bool((harness.arena().raw(first, last, LAYOUT, 5) == xp.uint8(0xAB)).all())
 
 
+@pytest.mark.parametrize("index", [0, 1, 2])
+def test_an_input_that_was_modified_anywhere_is_not_as_it_was_drawn(index):
+    device, seeds = harness.device(), [3, 1, 4, 1, 5]
+    view = harness.arena().tensor(LAYOUT, LAYOUT.tensors[index], 5)
+    device.random("normal", view, seeds)
+    assert device.as_drawn("normal", view, seeds)
+    assert device.as_drawn("normal", view[2:4], seeds[2:4])
+    assert not device.as_drawn("normal", view, [3, 1, 4, 1, 6])
+    for place in ((0, 0, 0), (2, 3, 17), (4, view.shape[1] - 1, view.shape[2] - 1)):
+        kept = view[place].copy()
+        view[place] = -kept
+        assert not device.as_drawn("normal", view, seeds)
+        view[place] = kept
+    assert device.as_drawn("normal", view, seeds)
+
+
+@pytest.mark.parametrize(("dtype", "bits"), [("uint8", 0xFF), ("float16", 0x7E5A), ("float32", 0x7FC0_1234)])
+@pytest.mark.parametrize("length", [1, 7, 31, 4096, 100_003])
+def test_bits_are_set_in_every_element_and_nowhere_else(dtype, bits, length):
+    device, xp = harness.device(), harness.device().xp
+    whole = xp.zeros((6, length + 64), dtype)
+    view = whole[:, 32 : 32 + length] if length % 2 == 0 else whole[:, :length]
+    device.set_bits(view[1:5], bits)
+    words = whole.view(f"uint{8 * whole.itemsize}")
+    first = 32 if length % 2 == 0 else 0
+    assert bool((words[1:5, first : first + length] == bits).all())
+    assert int((words != 0).sum()) == 4 * length
+    assert device.has_bits(view, [4, 1, 2], bits)
+    assert not device.has_bits(view, [0], bits)
+    for place in {0, length // 2, length - 1}:
+        words[3, first + place] ^= 1
+        assert device.has_bits(view, [1, 2, 4], bits)
+        assert not device.has_bits(view, [4, 3], bits)
+        words[3, first + place] ^= 1
+    assert device.has_bits(view, [3], bits)
+    assert device.has_bits(view, [], bits)
+
+
+def test_bits_of_nothing_are_as_they_were_set():
+    device, xp = harness.device(), harness.device().xp
+    nothing = xp.zeros((4, 0), "uint8")
+    device.set_bits(nothing, 0xFF)
+    assert device.has_bits(nothing, [0, 3], 0xFF)
+
+
 def test_a_strided_or_foreign_array_is_refused():
     device, xp = harness.device(), harness.device().xp
     with pytest.raises(ValueError, match="dense"):
@@ -69,6 +114,8 @@ def test_a_strided_or_foreign_array_is_refused():
         device.random("cauchy", xp.empty((2, 8), xp.float16), [1, 2])
     with pytest.raises(ValueError, match="seed"):
         device.random("normal", xp.empty((2, 8), xp.float16), [1])
+    with pytest.raises(ValueError, match="dense"):
+        device.set_bits(xp.empty((2, 8, 8), xp.float16)[:, :, ::2], 0)
 
 
 def test_the_environment_names_device_driver_and_libraries():

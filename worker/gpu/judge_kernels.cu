@@ -39,44 +39,86 @@ __device__ __forceinline__ void draw4(u64 index, u32 kind, u64 seed, float out[4
   }
 }
 
+// Eight draws for fp16, whose 11 bits 16 of the generator's feed as well as 32 (the tail of N(0, 1) ends at 4.9).
+__device__ __forceinline__ void draw8(u64 index, u32 kind, u64 seed, float out[8]) {
+  u32 bits[4];
+  philox(index, kind, seed, bits);
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    if (kind == 0) {
+      const float u = fmaf(__uint2float_rn(bits[i] & 0xFFFFu), 1.52587890625e-5f, 7.62939453125e-6f);
+      const float r = sqrtf(fmaxf(-2.0f * __logf(u), 0.0f));
+      float s, c;
+      __sincosf(6.283185307179586f * 1.52587890625e-5f * __uint2float_rn(bits[i] >> 16) - 3.141592653589793f, &s, &c);
+      out[2 * i] = r * c;
+      out[2 * i + 1] = r * s;
+    } else {
+      // What rounds to 1 in fp16 is no draw of [-1, 1).
+      out[2 * i] = fminf((float)((int)(bits[i] << 16) >> 16) * 3.0517578125e-5f, 0.99951171875f);
+      out[2 * i + 1] = fminf((float)((int)bits[i] >> 16) * 3.0517578125e-5f, 0.99951171875f);
+    }
+  }
+}
+
 __device__ __forceinline__ u32 half2_of(float low, float high) {
   u32 packed;
   asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(packed) : "f"(high), "f"(low));
   return packed;
 }
 
-// Slot s's elements [0, elements) at base + s * slot_stride (bytes): eight fp16 or four fp32 a step.
+// Sixteen bytes at `at`, of which `left` are its own: written, or, with `differs`, only compared.
+__device__ __forceinline__ void put(unsigned char* at, uint4 packed, u64 left, u32* differs) {
+  if (left >= 16 && ((u64)at & 15) == 0) {
+    if (!differs) {
+      *(uint4*)at = packed;
+    } else {
+      const uint4 found = *(const uint4*)at;
+      if (found.x != packed.x || found.y != packed.y || found.z != packed.z || found.w != packed.w) *differs = 1;
+    }
+    return;
+  }
+  const u32 part[4] = {packed.x, packed.y, packed.z, packed.w};
+#pragma unroll
+  for (u32 i = 0; i < 16; ++i) {
+    const unsigned char byte = (unsigned char)(part[i / 4] >> 8 * (i % 4));
+    if (i < left && !differs) at[i] = byte;
+    if (i < left && differs && at[i] != byte) *differs = 1;
+  }
+}
+
+// Slot s's elements [0, elements) at base + s * slot_stride (bytes): eight fp16 or four fp32 a step. With `differs`
+// nothing is written, and it is set where memory does not hold what would have been.
 extern "C" __global__ void fill(unsigned char* base, u64 slot_stride, u64 elements, const u64* seeds, u32 slots, u32 kind,
-                                u32 half_precision) {
+                                u32 half_precision, u32* differs) {
   const u32 width = half_precision ? 8 : 4, size = half_precision ? 2 : 4;
   for (u32 slot = blockIdx.y; slot < slots; slot += gridDim.y) {
     unsigned char* to = base + slot * slot_stride;
     const u64 seed = seeds[slot];
     for (u64 step = blockIdx.x * (u64)blockDim.x + threadIdx.x; step * width < elements; step += (u64)gridDim.x * blockDim.x) {
       uint4 packed;
-      float value[4];
+      float value[8];
       if (half_precision) {
-        // What rounds to 1 in fp16 is no draw of [-1, 1).
-        const float most = kind == 0 ? 65504.0f : 0.99951171875f;
-        draw4(2 * step, kind, seed, value);
-        packed.x = half2_of(fminf(value[0], most), fminf(value[1], most));
-        packed.y = half2_of(fminf(value[2], most), fminf(value[3], most));
-        draw4(2 * step + 1, kind, seed, value);
-        packed.z = half2_of(fminf(value[0], most), fminf(value[1], most));
-        packed.w = half2_of(fminf(value[2], most), fminf(value[3], most));
+        draw8(step, kind, seed, value);
+        packed = make_uint4(half2_of(value[0], value[1]), half2_of(value[2], value[3]), half2_of(value[4], value[5]),
+                            half2_of(value[6], value[7]));
       } else {
         draw4(step, kind, seed, value);
         packed = make_uint4(__float_as_uint(value[0]), __float_as_uint(value[1]), __float_as_uint(value[2]),
                             __float_as_uint(value[3]));
       }
-      unsigned char* at = to + step * 16;
-      const u64 left = (elements - step * width) * size;
-      if (left >= 16 && ((u64)at & 15) == 0) {
-        *(uint4*)at = packed;
-      } else {
-        const unsigned short* part = (const unsigned short*)&packed;
-        for (u32 i = 0; i < 8 && 2 * i < left; ++i) ((unsigned short*)at)[i] = part[i];
-      }
+      put(to + step * 16, packed, (elements - step * width) * size, differs);
+    }
+  }
+}
+
+// The same 32 bits all over `bytes` of each listed slot; with `differs` nothing is written, as above.
+extern "C" __global__ void words(unsigned char* base, u64 slot_stride, u64 bytes, const u32* slots, u32 count, u32 word,
+                                 u32* differs) {
+  const uint4 packed = make_uint4(word, word, word, word);
+  for (u32 place = blockIdx.y; place < count; place += gridDim.y) {
+    unsigned char* to = base + slots[place] * slot_stride;
+    for (u64 at = 16 * (blockIdx.x * (u64)blockDim.x + threadIdx.x); at < bytes; at += 16 * (u64)gridDim.x * blockDim.x) {
+      put(to + at, packed, bytes - at, differs);
     }
   }
 }

@@ -96,6 +96,15 @@ class Device(Protocol):
         Must be quick: on a GPU 1 GB in about 1 ms, one launch for all slots.
         """
 
+    def as_drawn(self, kind: str, view: Any, seeds: Sequence[int]) -> bool:
+        """Whether `view` still holds, bit for bit, what `random` gave for these."""
+
+    def set_bits(self, out: Any, bits: int) -> None:
+        """These bits in each element (1, 2 or 4 bytes) of `out` of shape (slots, ...), strided over slots only."""
+
+    def has_bits(self, view: Any, slots: Sequence[int], bits: int) -> bool:
+        """Whether each element of these slots still holds what `set_bits` gave it."""
+
     def products(self, work: Any) -> Products:
         """What checks multiply, in the dtype `work`."""
 

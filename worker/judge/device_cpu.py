@@ -17,6 +17,7 @@ import numpy as np
 from contract.layout import DTYPE_BYTES, Placed, SlotLayout
 from contract.report import Environment
 from worker.launch.family import descendants, running
+from worker.operators.base import SCRATCH_BYTES
 from worker.operators.products import ArrayProducts
 
 _CPP = Path(__file__).resolve().parent.parent / "launch" / "cpp.py"
@@ -106,6 +107,22 @@ class CpuDevice:
                 _draw(rng, kind, values)
                 slot[...] = values
 
+    def as_drawn(self, kind: str, view: Any, seeds: Sequence[int]) -> bool:
+        step = max(1, SCRATCH_BYTES // max(1, view[:1].nbytes))
+        for at in range(0, len(seeds), step):
+            part = view[at : at + step]
+            again = np.empty(part.shape, part.dtype)
+            self.random(kind, again, seeds[at : at + step])
+            if not np.array_equal(_bits(again), _bits(part)):
+                return False
+        return True
+
+    def set_bits(self, out: Any, bits: int) -> None:
+        _bits(out)[...] = bits
+
+    def has_bits(self, view: Any, slots: Sequence[int], bits: int) -> bool:
+        return bool((_bits(view)[list(slots)] == bits).all())
+
     def products(self, work: Any) -> ArrayProducts:
         return ArrayProducts(work)
 
@@ -124,6 +141,10 @@ class CpuDevice:
             libraries={"numpy": np.__version__},
             clocks=self.clocks(),
         )
+
+
+def _bits(array: Any) -> Any:
+    return array.view(f"u{array.itemsize}")
 
 
 def _draw(rng: np.random.Generator, kind: str, out: Any) -> None:

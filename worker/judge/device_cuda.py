@@ -25,6 +25,7 @@ _KERNELS = Path(__file__).resolve().parent.parent / "gpu" / "judge_kernels.cu"
 _DTYPES = {"fp16": "float16", "fp32": "float32"}
 _KINDS = {"normal": 0, "uniform": 1}
 _FILL_BLOCK, _FILL_STEP_BYTES, _MAX_GRID_Y = 256, 16, 65_535
+_REPEATED = {1: 0x0101_0101, 2: 0x0001_0001, 4: 1}  # an element's bits times this fill 32 bits
 # An idle GPU answers the probe in about 14 us; one that another process has work on, after a time slice of 2.4 ms.
 _QUIET_US = 500.0
 # Cards with full-rate float64; elsewhere it is 1/64 of float32 and references are computed in that (TF32 off).
@@ -96,6 +97,7 @@ class CudaDevice:
         module = cupy.RawModule(code=_KERNELS.read_text(encoding="utf-8"), backend="nvrtc")
         self._module = module
         self._fill = module.get_function("fill")
+        self._words = module.get_function("words")
         self._probe = module.get_function("probe")
         self.quiet()  # the first launch loads the kernel
 
@@ -137,32 +139,69 @@ class CudaDevice:
 
     def random(self, kind: str, out: Any, seeds: Sequence[int]) -> None:
         """See Device.random. Raises ValueError for another kind or dtype, or an array that is strided inside a slot."""
+        self._draw(kind, out, seeds, None)
+
+    def as_drawn(self, kind: str, view: Any, seeds: Sequence[int]) -> bool:
+        differs = self.xp.zeros(1, self.xp.uint32)
+        self._draw(kind, view, seeds, differs)
+        return not int(differs[0])
+
+    def _draw(self, kind: str, out: Any, seeds: Sequence[int], differs: Any) -> None:
         if kind not in _KINDS:
             raise ValueError(f"{kind} is not a kind of draw ({', '.join(_KINDS)})")
-        slots, shape = out.shape[0], out.shape[1:]
-        dense = tuple(math.prod(shape[axis + 1 :]) * out.itemsize for axis in range(len(shape)))
-        if out.dtype.name not in _DTYPES.values() or out.strides[1:] != dense or len(seeds) != slots:
+        if out.dtype.name not in _DTYPES.values() or not _dense(out) or len(seeds) != out.shape[0]:
             raise ValueError("random fills fp16 or fp32 arrays that are dense inside a slot, with a seed for each slot")
-        if slots == 0:
+        xp, elements = self.xp, math.prod(out.shape[1:])
+        if out.size == 0:
             return
-        xp = self.xp
-        elements = math.prod(shape)
-        steps = -(-elements * out.itemsize // _FILL_STEP_BYTES)
-        # Enough blocks to fill the card a few times over; each strides on from there.
-        across = min(-(-steps // _FILL_BLOCK), max(1, self._multiprocessors * 32 // min(slots, self._multiprocessors)))
         self._fill(
-            (across, min(slots, _MAX_GRID_Y)),
+            self._grid(elements * out.itemsize, len(seeds)),
             (_FILL_BLOCK,),
             (
                 xp.uint64(out.data.ptr),
                 xp.uint64(out.strides[0]),
                 xp.uint64(elements),
                 xp.asarray(seeds, dtype=xp.uint64),
-                xp.uint32(slots),
+                xp.uint32(len(seeds)),
                 xp.uint32(_KINDS[kind]),
                 xp.uint32(out.itemsize == DTYPE_BYTES["fp16"]),
+                xp.uint64(0 if differs is None else differs.data.ptr),
             ),
         )
+
+    def set_bits(self, out: Any, bits: int) -> None:
+        self._put_words(out, list(range(out.shape[0])), bits, None)
+
+    def has_bits(self, view: Any, slots: Sequence[int], bits: int) -> bool:
+        differs = self.xp.zeros(1, self.xp.uint32)
+        self._put_words(view, slots, bits, differs)
+        return not int(differs[0])
+
+    def _put_words(self, view: Any, slots: Sequence[int], bits: int, differs: Any) -> None:
+        if not _dense(view):
+            raise ValueError("bits are set in arrays that are dense inside a slot")
+        xp, size = self.xp, math.prod(view.shape[1:]) * view.itemsize
+        if size == 0 or not slots:
+            return
+        self._words(
+            self._grid(size, len(slots)),
+            (_FILL_BLOCK,),
+            (
+                xp.uint64(view.data.ptr),
+                xp.uint64(view.strides[0]),
+                xp.uint64(size),
+                xp.asarray(slots, dtype=xp.uint32),
+                xp.uint32(len(slots)),
+                xp.uint32(bits * _REPEATED[view.itemsize]),
+                xp.uint64(0 if differs is None else differs.data.ptr),
+            ),
+        )
+
+    def _grid(self, slot_bytes: int, slots: int) -> tuple[int, int]:
+        """Enough blocks to fill the card a few times over; each strides on from there."""
+        steps = -(-slot_bytes // _FILL_STEP_BYTES)
+        most = max(1, self._multiprocessors * 32 // min(slots, self._multiprocessors))
+        return min(-(-steps // _FILL_BLOCK), most), min(slots, _MAX_GRID_Y)
 
     def products(self, work: Any) -> CudaProducts:
         return CudaProducts(self.xp, self._module, work)
@@ -184,6 +223,12 @@ class CudaDevice:
 
     def _attribute(self, attribute: Any) -> int:
         return int(check(cuda.cuDeviceGetAttribute(attribute, self._device)))
+
+
+def _dense(array: Any) -> bool:
+    """Inside each slot, the first axis."""
+    shape = array.shape[1:]
+    return bool(array.strides[1:] == tuple(math.prod(shape[axis + 1 :]) * array.itemsize for axis in range(len(shape))))
 
 
 def _uuid_text(raw: bytes) -> str:

@@ -9,7 +9,6 @@ from typing import Any
 
 from contract.layout import Placed, Role, SlotLayout
 from worker.judge.device import Arena, Device
-from worker.operators.base import SCRATCH_BYTES
 
 # Quiet NaNs whose payload is secret: bits that no call writes by chance.
 _NAN: dict[str, tuple[int, int]] = {"fp16": (0x7E00, 9), "fp32": (0x7FC0_0000, 22)}
@@ -70,8 +69,8 @@ class Slots:
         """NaN in the outputs and the workspace of these slots."""
         self._nan = {dtype: bits | 1 + self._random.getrandbits(payload - 1) for dtype, (bits, payload) in _NAN.items()}
         for placed, view in self._outputs:
-            self._bits(view[where])[...] = self._nan[placed.tensor.dtype]
-        self._workspace[where] = _POISON_BYTE
+            self._device.set_bits(view[where], self._nan[placed.tensor.dtype])
+        self._device.set_bits(self._workspace[where], _POISON_BYTE)
 
     def broken_guard(self, where: slice) -> str | None:
         """Where a guard of these slots no longer holds its pattern, in words."""
@@ -100,13 +99,9 @@ class Slots:
 
     def spoiled(self, untouched: Sequence[int]) -> bool:
         """Whether one of these slots, which was not launched, no longer holds its poison."""
-        if not untouched:
-            return False
-        where = self._xp.asarray(untouched)
-        for placed, view in self._outputs:
-            if bool((self._bits(view)[where] != self._nan[placed.tensor.dtype]).any()):
-                return True
-        return bool((self._workspace[where] != _POISON_BYTE).any())
+        device = self._device
+        whole = all(device.has_bits(view, untouched, self._nan[placed.tensor.dtype]) for placed, view in self._outputs)
+        return not (whole and device.has_bits(self._workspace, untouched, _POISON_BYTE))
 
     def begun(self, slot: int) -> bool:
         """Whether anything has been written into the slot's outputs since they were poisoned."""
@@ -116,15 +111,10 @@ class Slots:
 
     def modified_input(self) -> str | None:
         """The name of an input that isn't as it was drawn, bit for bit; it is drawn again to tell."""
+        kind = self._device.timed_kind
         for (placed, view), seeds in zip(self._inputs, self._seeds, strict=True):
-            step = max(1, SCRATCH_BYTES // placed.tensor.bytes)
-            drawn = view[self._drawn]
-            for at in range(0, len(seeds), step):
-                part = drawn[at : at + step]
-                again = self._xp.empty(part.shape, part.dtype)
-                self._device.random(self._device.timed_kind, again, seeds[at : at + step])
-                if not self.same_bits(again, part):
-                    return placed.tensor.name
+            if not self._device.as_drawn(kind, view[self._drawn], seeds):
+                return placed.tensor.name
         return None
 
     def same_bits(self, one: Any, other: Any) -> bool:
