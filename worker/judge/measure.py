@@ -60,9 +60,16 @@ class Measurement:
             self._look(unfinished, runs)
 
     def _pair(self, pair: int, unfinished: list[CaseRun], runs: list[CaseRun]) -> None:
+        began = time.monotonic()
         with self._started(self._head) as head, self._started(self._rival(unfinished)) as base:
             if head is None:
                 raise FaultError(Reason.INTERNAL_ERROR, "no head to measure", side="judge")
+            # Both start side by side, and all cases use them: each is charged its share of the wait.
+            for revision, launcher in ((self._head, head), (self._base, base)):
+                if revision is not None and launcher is not None:
+                    revision.await_ready(launcher)
+            for run in unfinished:
+                run.held_s += (time.monotonic() - began) / len(unfinished)
             for place, run in enumerate(unfinished):
                 finished = sum(other.done for other in runs)
                 detail = f"{run.case}: process {pair + 1} of at most {self._limit(run)}"
@@ -101,7 +108,8 @@ class Measurement:
             self._make_plan(run, players)
             players = self._players(run, launchers, load=False)
         self._rounds(pair, run, players)
-        if not run.capped or pair % 2 == 0:
+        # Dear under a power cap: twice up to the first look, then once every four pairs.
+        if not run.capped or pair == 0 or pair % LOOKS[0] == LOOKS[0] - 1:
             self._baseline_turns(pair, run)
 
     def _players(self, run: CaseRun, launchers: dict[str, Launcher], *, load: bool = True) -> dict[str, Player]:

@@ -12,7 +12,7 @@ from worker.judge.device import Arena, Device
 from worker.judge.faults import FaultError
 from worker.launch.client import Launcher, LauncherError
 from worker.operators.base import Dims, Operator
-from worker.protocol import GpuArtifact, InterpretedArtifact, LauncherReply, Load, Side
+from worker.protocol import Detach, GpuArtifact, InterpretedArtifact, LauncherReply, Load, Side
 
 _LEAST_SLOTS = 2
 _BASELINE = ("-m", "worker.launch.baseline")
@@ -87,11 +87,16 @@ class Revision:
         self._loads[case] = load
         return load.layout
 
-    def _ask(self, launcher: Launcher, load: Load) -> LauncherReply:
+    def await_ready(self, launcher: Launcher) -> None:
+        """Until its process can load a case."""
+        self._ask(launcher, Detach())
+
+    def _ask(self, launcher: Launcher, command: Load | Detach) -> LauncherReply:
         try:
-            return launcher.ask(load, limit_s=self._call_limit_s)
+            return launcher.ask(command, limit_s=self._call_limit_s)
         except LauncherError as error:
-            raise FaultError(error.reason, str(error), side=self.name, case=load.case) from error
+            case = command.case if isinstance(command, Load) else None
+            raise FaultError(error.reason, str(error), side=self.name, case=case) from error
 
     def _first_load(self, case: CaseId, dims: Dims, tensors: tuple[TensorSpec, ...]) -> Load:
         artifact = self.side.artifact
