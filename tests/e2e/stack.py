@@ -46,7 +46,7 @@ WORKER = {
     "KERNELGATE_CALL_LIMIT_S": "4",
     "KERNELGATE_COMPILE_LIMIT_S": "15",
     "KERNELGATE_SOFT_SHUTDOWN_S": "2",
-    "KERNELGATE_OWN_OPERATORS": '["local"]',
+    "KERNELGATE_OWN_OPERATORS": '["local", "neighbours"]',
 }
 
 
@@ -76,7 +76,7 @@ class Worker:
         self.child = Child(
             name=name,
             argv=(sys.executable, "-m", "worker", "--loglevel", "INFO"),
-            environment={**stack.environment, **WORKER, **stack.worker_changes, **own},
+            environment={**stack.environment, **WORKER, **own, **stack.worker_changes},
             log=stack.folder / f"{name}.log",
             stop_signals=((signal.SIGTERM, 10.0), (signal.SIGQUIT, 5.0)),
         )

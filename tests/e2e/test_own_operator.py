@@ -33,6 +33,12 @@ def baseline(torch, inputs, outputs, dims):
 OWN: dict[str, Any] = {"operator": "product", "operator_source": OPERATOR}
 LAX = OPERATOR.replace("inputs[0] @ inputs[1]\n\n\ndef magnitude", "inputs[0] @ inputs[1] + 1\n\n\ndef magnitude")
 
+# Of the same name and with the same dimensions; but b comes transposed.
+OTHER = OPERATOR.replace('("k", "n")', '("n", "k")').replace("inputs[1]", "inputs[1].T")
+OTHER = OTHER.replace("torch.matmul(*inputs,", "torch.matmul(inputs[0], inputs[1].T,")
+PLAIN = files(source(before="// in two projects"))
+TRANSPOSED = files(PLAIN["gemm.cpp"].replace("b[p * n + j]", "b[j * k + p]"), label="v2")
+
 
 def test_it_judges_the_revisions_of_its_kernel_and_no_bundle_brings_another(stack: Stack) -> None:
     kernel = stack.kernel(**OWN)
@@ -62,3 +68,22 @@ def test_a_node_refuses_those_of_other_projects_and_blames_no_kernel(stack: Stac
     ended = stack.ended(stack.submit(kernel="theirs", project="strangers"))
     assert (ended["outcome"], ended["reason"]) == ("infrastructure_error", "operator_refused")
     assert "does not name the project strangers" in ended["message"]
+
+
+def test_two_projects_have_an_operator_of_one_name_and_each_judges_by_its_own(stack: Stack) -> None:
+    """One node, one cache, the same bundles, in turn."""
+    stack.api.ok("POST", "/projects", json={"slug": "neighbours"})
+    for project, text in (("local", OPERATOR), ("neighbours", OTHER)):
+        own = suite("shared", **{**OWN, "operator_source": text})
+        stack.api.ok("PUT", f"/projects/{project}/kernels/shared/suite", json=own)
+    right = {"local": PLAIN, "neighbours": TRANSPOSED}
+    cached = []
+    for bundle in (PLAIN, TRANSPOSED):
+        for project, own_bundle in right.items():
+            ended = stack.ended(stack.submit(bundle, kernel="shared", project=project))
+            if bundle is own_bundle:
+                assert (ended["outcome"], ended["reason"]) == ("passed", None), (project, ended["message"])
+            else:
+                assert (ended["outcome"], ended["reason"]) == ("incorrect", "wrong_values"), project
+            cached += [stage["cached"] for stage in ended["stages"] if stage["stage"] == "build"]
+    assert cached == [False, True, False, True]

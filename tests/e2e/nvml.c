@@ -1,0 +1,27 @@
+// Stands in for NVIDIA's management library on a machine without a card: one H200. Built by tests/e2e/card.py.
+#include <stdio.h>
+#include <string.h>
+
+int nvmlInitWithFlags(unsigned int flags) { return (void)flags, 0; }
+int nvmlShutdown(void) { return 0; }
+const char* nvmlErrorString(int code) { return (void)code, "an error"; }
+
+int nvmlDeviceGetHandleByIndex_v2(unsigned int index, void** device) {
+  *device = (void*)1;
+  return index == 0 ? 0 : 2;
+}
+
+static int text(char* to, unsigned int length, const char* from) {
+  snprintf(to, length, "%s", from);
+  return 0;
+}
+
+int nvmlDeviceGetName(void* device, char* name, unsigned int length) {
+  return (void)device, text(name, length, "NVIDIA H200");
+}
+
+int nvmlDeviceGetUUID(void* device, char* uuid, unsigned int length) {
+  return (void)device, text(uuid, length, "GPU-0");
+}
+
+int nvmlSystemGetDriverVersion(char* version, unsigned int length) { return text(version, length, "580.1"); }
