@@ -7,6 +7,8 @@ import pytest
 from contract.outcomes import Reason, Stage
 from contract.report import Report
 from tests.worker.jobs import FAKE_RECORDER, bundle, bundles, job, settings, sha256, suite
+from tests.worker.test_own_operators import OPERATOR
+from tests.worker.test_own_operators import suite as own_suite
 from worker import node
 from worker.pipeline import evaluate
 
@@ -39,6 +41,25 @@ def test_another_driver_records_anew(tmp_path, cubin, monkeypatch):
     run(tmp_path, cubin)
     monkeypatch.setattr(node, "known_gpu", lambda: (node.Gpu(name="NVIDIA H200", uuid="GPU-0", driver="590"), None))
     assert not run(tmp_path, cubin).stages[1].cached
+
+
+def test_operators_of_one_name_share_records_only_where_their_tensors_are_the_same(tmp_path, cubin):
+    other_tensors = OPERATOR.replace('"bias": ("columns",)', '"bias": ("columns", 1)')
+    other_answer = OPERATOR.replace("return 2 * x + bias", "return 3 * x + bias")
+    assert len({OPERATOR, other_tensors, other_answer}) == 3
+    cached = []
+    for operator in (OPERATOR, other_tensors, other_answer):
+        head = bundle("copy_triton")
+        report = evaluate(
+            job(head, device_class="h200", suite=own_suite(operator, dtype="fp16"), kernel="biased"),
+            bundles(head),
+            settings=settings(tmp_path, recorder=(FAKE_RECORDER, "fine", str(cubin)), own_operators=("local",)),
+            on_progress=lambda _: None,
+            cancelled=lambda: False,
+        )
+        assert report.failure is None
+        cached.append(report.stages[1].cached)
+    assert cached == [False, False, True]
 
 
 def test_statics_count_the_dynamic_shared_memory_of_the_launches(tmp_path, cubin):
