@@ -37,6 +37,7 @@ class Device(Protocol):
     measures_itself: True: events in the launcher are the measure (GPU); False: the judge's clock alone (CPU), and
         whoever is not measured is frozen.
     reference_dtype: what references of fp16 operators are computed in (float64, or float32 with TF32 off).
+    scratch_bytes: about what temporary arrays of a check may take.
     timed_kind: the draw of timed bursts' inputs, one of `random`'s kinds.
     launcher: arguments after the interpreter's path that start a launcher of head or base, without the arena's.
     baseline_device: the value of the baseline launcher's --device.
@@ -53,6 +54,9 @@ class Device(Protocol):
 
     @property
     def reference_dtype(self) -> Any: ...
+
+    @property
+    def scratch_bytes(self) -> int: ...
 
     @property
     def timed_kind(self) -> str: ...

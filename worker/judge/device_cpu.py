@@ -65,6 +65,7 @@ class CpuDevice:
     xp = np
     measures_itself = False
     reference_dtype = np.float64
+    scratch_bytes = SCRATCH_BYTES
     timed_kind = "uniform"
     launcher = ("-I", "-S", str(_CPP))
     baseline_device = "cpu"
@@ -108,7 +109,7 @@ class CpuDevice:
                 slot[...] = values
 
     def as_drawn(self, kind: str, view: Any, seeds: Sequence[int]) -> bool:
-        step = max(1, SCRATCH_BYTES // max(1, view[:1].nbytes))
+        step = max(1, self.scratch_bytes // max(1, view[:1].nbytes))
         for at in range(0, len(seeds), step):
             part = view[at : at + step]
             again = np.empty(part.shape, part.dtype)

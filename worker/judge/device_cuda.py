@@ -20,6 +20,7 @@ from worker.gpu.driver import check, open_context
 from worker.gpu.limits import roofline_us
 from worker.gpu.nvml import Nvml
 from worker.gpu.products import CudaProducts
+from worker.operators.base import SCRATCH_BYTES
 
 _KERNELS = Path(__file__).resolve().parent.parent / "gpu" / "judge_kernels.cu"
 _DTYPES = {"fp16": "float16", "fp32": "float32"}
@@ -76,6 +77,8 @@ class CudaDevice:
     def __init__(self) -> None:
         self._device = open_context()
         total = int(check(cuda.cuDeviceTotalMem(self._device)))
+        # Checks are arrays' work: the fewer and larger its steps, the less of it is the host's.
+        self.scratch_bytes = max(SCRATCH_BYTES, total // 64)
         unit = granularity()
         self._window = ArenaWindow(total // unit * unit)
         os.environ["CUPY_TF32"] = "0"

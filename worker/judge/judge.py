@@ -43,7 +43,12 @@ class Judge:
         tolerances = tolerances_of(self._operator, job.suite.tolerances)
         work = device.reference_dtype if self._dtype == "fp16" else device.xp.float64
         self._how = Numerics(
-            xp=device.xp, dtype=self._dtype, work=work, products=device.products(work), tolerances=tolerances
+            xp=device.xp,
+            dtype=self._dtype,
+            work=work,
+            products=device.products(work),
+            tolerances=tolerances,
+            scratch_bytes=device.scratch_bytes,
         )
         self._verified = Verified(deterministic={}, workspace_bytes={})
         self._libraries: dict[str, str] = {}

@@ -14,7 +14,7 @@ from typing import Any
 
 from contract.layout import Dtype, Role, TensorSpec
 from worker.operators import families
-from worker.operators.base import SCRATCH_BYTES, Compared, Dims, Numerics, ratio
+from worker.operators.base import Compared, Dims, Numerics, ratio
 
 BLOCK = 16  # queries
 BLOCKS_A_BURST = 64  # at least, over all launched slots
@@ -30,16 +30,6 @@ class Blocks:
     heads: tuple[int, ...]
     starts: tuple[int, ...]
     size: int
-
-
-@dataclass
-class _Errors:
-    """Largest errors so far: of the kernel, of PyTorch's fp16 computation, and of rounding near the reference."""
-
-    output: float = 0.0
-    fp16: float = 0.0
-    floor: float = 0.0
-    nan: bool = False
 
 
 class Attention:
@@ -126,8 +116,8 @@ class Attention:
         del family
         xp, (q, k, v), (o,) = how.xp, inputs, outputs
         group, seqlen = dims["heads"] // dims["kv_heads"], dims["seqlen"]
-        step = max(1, SCRATCH_BYTES // (4 * group * seqlen * xp.dtype(how.work).itemsize))
-        errors = _Errors()
+        step = max(1, how.scratch_bytes // (4 * group * seqlen * xp.dtype(how.work).itemsize))
+        errors = []
         for batch in range(dims["batch"]):
             for kv_head in range(dims["kv_heads"]):
                 heads = slice(kv_head * group, (kv_head + 1) * group)
@@ -138,8 +128,7 @@ class Attention:
                     # Causal: no query of the block sees a key past its last one.
                     seen = slice(0, rows.stop if dims["causal"] else seqlen)
                     positions = xp.arange(start, rows.stop)[None] if dims["causal"] else None
-                    _add_errors(
-                        errors,
+                    found = _errors(
                         how,
                         queries=queries,
                         keys=k[batch, seen, kv_head],
@@ -147,6 +136,7 @@ class Attention:
                         output=output,
                         positions=positions,
                     )
+                    errors.append(found)
         return _judged(errors, how)
 
     def choose(self, random: Random, dims: Dims, slots: Sequence[int]) -> Blocks:
@@ -174,21 +164,16 @@ class Attention:
         kv_heads, starts = xp.asarray(chosen.heads) // group, xp.asarray(chosen.starts)
         itemsize = xp.dtype(how.work).itemsize
         each = dims["seqlen"] * itemsize * (4 * chosen.size + 4 * dims["head_dim"])
-        step = max(1, SCRATCH_BYTES // each)
-        errors = _Errors()
+        step = max(1, how.scratch_bytes // each)
+        errors = []
         for at in range(0, len(chosen.slots), step):
             part = slice(at, at + step)
             keys, values = (tensor[slots[part], batches[part], :, kv_heads[part]] for tensor in (k, v))
             positions = starts[part, None] + xp.arange(chosen.size)[None] if dims["causal"] else None
-            _add_errors(
-                errors,
-                how,
-                queries=queries[part],
-                keys=keys,
-                values=values,
-                output=snapshot[part],
-                positions=positions,
+            found = _errors(
+                how, queries=queries[part], keys=keys, values=values, output=snapshot[part], positions=positions
             )
+            errors.append(found)
         return _judged(errors, how)
 
     def _gather(self, xp: ModuleType, tensor: Any, chosen: Blocks) -> Any:
@@ -250,10 +235,9 @@ class Attention:
         return call
 
 
-def _add_errors(
-    errors: _Errors, how: Numerics, *, queries: Any, keys: Any, values: Any, output: Any, positions: Any
-) -> None:
-    """Compare a block: queries and output (..., r, d), keys and values (..., s, d); positions (..., r) where causal."""
+def _errors(how: Numerics, *, queries: Any, keys: Any, values: Any, output: Any, positions: Any) -> Any:
+    """Largest errors of a block, as an array: of the kernel, of PyTorch's fp16 computation, and of rounding near the
+    reference. Queries and output (..., r, d), keys and values (..., s, d); positions (..., r) where causal."""
     xp, work = how.xp, how.work
     visible = None if positions is None else xp.arange(keys.shape[-2]) <= positions[..., None]
     scale = 1 / math.sqrt(queries.shape[-1])
@@ -267,11 +251,8 @@ def _add_errors(
     rounded = (weights.astype(work) @ values).astype(half)
     near = exact.astype(half)
     moved = ((near + half(0.3)).astype(half) - half(0.3)).astype(half)
-    found = float(abs(output.astype(work) - exact).max())
-    errors.nan |= math.isnan(found)
-    errors.output = max(errors.output, math.inf if math.isnan(found) else found)
-    errors.fp16 = max(errors.fp16, float(abs(rounded.astype(work) - exact).max()))
-    errors.floor = max(errors.floor, float(abs(moved.astype(work) - near.astype(work)).max()))
+    differences = (output.astype(work) - exact, rounded.astype(work) - exact, moved.astype(work) - near.astype(work))
+    return xp.stack([abs(difference).max() for difference in differences])
 
 
 def _softmax(xp: ModuleType, scores: Any, visible: Any) -> Any:
@@ -282,14 +263,15 @@ def _softmax(xp: ModuleType, scores: Any, visible: Any) -> Any:
     return weights / weights.sum(axis=-1, keepdims=True)
 
 
-def _judged(errors: _Errors, how: Numerics) -> Compared:
-    bound = how.tolerances["dual_ratio"] * errors.fp16 + how.tolerances["floor"] * errors.floor
+def _judged(errors: list[Any], how: Numerics) -> Compared:
+    # Read once: a GPU need not wait for each block.
+    output, fp16, floor = zip(*how.xp.stack(errors).tolist(), strict=True)
+    nan = any(math.isnan(error) for error in output)
+    error = math.inf if nan else max(output)
+    own = max((each for each in fp16 if not math.isnan(each)), default=0.0)
+    bound = how.tolerances["dual_ratio"] * own + how.tolerances["floor"] * max(floor)
     return Compared(
-        error=errors.output,
-        bound=bound,
-        of_bound=ratio(errors.output, bound),
-        nan=errors.nan,
-        what="against PyTorch's own fp16 error",
+        error=error, bound=bound, of_bound=ratio(error, bound), nan=nan, what="against PyTorch's own fp16 error"
     )
 
 

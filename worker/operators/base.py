@@ -16,7 +16,7 @@ from contract.layout import Dtype, TensorSpec
 from worker.operators.products import Products
 
 Dims = Mapping[str, int]
-# Temporary arrays of a check stay near this size: enough to fill a GPU, little enough for a laptop.
+# Temporary arrays of a check stay near this size, or a device's own: little enough for a laptop.
 SCRATCH_BYTES = 256 << 20
 
 
@@ -37,13 +37,15 @@ class Compared:
 
 @dataclass(frozen=True)
 class Numerics:
-    """How to compare: the array module, the references' dtype, and the suite's tolerances (by the operator's names)."""
+    """How to compare: the array module, the references' dtype, the suite's tolerances (by the operator's names), and
+    what temporary arrays may take."""
 
     xp: ModuleType
     dtype: Dtype
     work: Any
     products: Products
     tolerances: Mapping[str, float]
+    scratch_bytes: int = SCRATCH_BYTES
 
     @property
     def unit_roundoff(self) -> float:

@@ -17,7 +17,7 @@ from typing import Any
 from contract.layout import Dtype, TensorSpec
 from contract.own_operator import FILE, Signature, read_signature
 from worker.operators import families
-from worker.operators.base import SCRATCH_BYTES, Compared, Dims, Numerics, worst
+from worker.operators.base import Compared, Dims, Numerics, worst
 from worker.operators.rounding import TOLERANCES, compare_sums
 
 # Of a burst's slots: one after the other, as their inputs differ, and each takes half a millisecond on a GPU.
@@ -107,7 +107,7 @@ class OwnOperator:
             return self._compare(how, inputs, outputs, dims)
         # By blocks of rows: the reference's temporary arrays are several times the output.
         each = 8 * sum(math.prod(tensor.shape[1:]) for tensor in outputs) * how.xp.dtype(how.work).itemsize
-        step = max(1, SCRATCH_BYTES // each)
+        step = max(1, how.scratch_bytes // each)
         return worst(
             [
                 self._compare(how, self._cut(inputs, block), [output[block] for output in outputs], dims)

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from worker.judge import device_cpu
 from worker.judge.device_cpu import CpuDevice
 
 SEEDS = [3, 1, 4, 1, 5]
@@ -18,7 +17,7 @@ SEEDS = [3, 1, 4, 1, 5]
 def test_an_input_that_was_modified_anywhere_is_not_as_it_was_drawn(
     dtype: str, scratch: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(device_cpu, "SCRATCH_BYTES", scratch)
+    monkeypatch.setattr(CpuDevice, "scratch_bytes", scratch)
     device, view = CpuDevice(), np.zeros((5, 9, 16), dtype)[:, :, :11]
     device.random("uniform", view, SEEDS)
     assert device.as_drawn("uniform", view, SEEDS)

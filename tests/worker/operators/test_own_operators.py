@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -212,13 +213,13 @@ def test_where_rows_depend_on_each_other_a_whole_slot_is_compared() -> None:
     assert timed(whole, *slots_of(one_wrong_element, 3), [2, 0]) == (False, False)
 
 
-def test_rows_are_compared_by_blocks_that_fit_into_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("worker.operators.own.SCRATCH_BYTES", 8 * 48 * 8 * 10)
+def test_rows_are_compared_by_blocks_that_fit_into_memory() -> None:
+    how = replace(numerics(), scratch_bytes=8 * 48 * 8 * 10)
     inputs, output, dims = slots_of(honest, 1)
     output[0, 61] *= 1.5
-    assert not RMSNORM.compare(numerics(), "", [each[0] for each in inputs], [output[0]], dims).passed
+    assert not RMSNORM.compare(how, "", [each[0] for each in inputs], [output[0]], dims).passed
     output[0, 61] = honest(inputs[0][0], inputs[1][0])[61]
-    assert RMSNORM.compare(numerics(), "", [each[0] for each in inputs], [output[0]], dims).passed
+    assert RMSNORM.compare(how, "", [each[0] for each in inputs], [output[0]], dims).passed
 
 
 def test_flop_and_bytes_are_what_the_file_says() -> None:
