@@ -5,7 +5,7 @@ version (service.standings), which is part of the key. Each process keeps its ow
 """
 
 from collections import OrderedDict
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from threading import Lock
 from typing import Generic, TypeVar
 
@@ -17,10 +17,12 @@ _Value = TypeVar("_Value")
 
 
 class Kept(Generic[_Value]):
-    """The `most` values that were used last."""
+    """The `most` values that were used last, or as many as together weigh no more than that."""
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int, *, weigh: Callable[[_Value], int] = lambda _value: 1) -> None:
         self._most = most
+        self._weigh = weigh
+        self._weight = 0
         self._values: OrderedDict[Hashable, _Value] = OrderedDict()
         self._lock = Lock()
 
@@ -33,10 +35,12 @@ class Kept(Generic[_Value]):
 
     def put(self, key: Hashable, value: _Value) -> None:
         with self._lock:
+            if key in self._values:
+                self._weight -= self._weigh(self._values.pop(key))
             self._values[key] = value
-            self._values.move_to_end(key)
-            while len(self._values) > self._most:
-                self._values.popitem(last=False)
+            self._weight += self._weigh(value)
+            while self._weight > self._most:
+                self._weight -= self._weigh(self._values.popitem(last=False)[1])
 
 
 def version_of(session: Session, *, kernel_id: str, device_class: str) -> str | None:

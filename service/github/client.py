@@ -13,12 +13,15 @@ import httpx
 from gidgethub.apps import get_jwt
 from gidgethub.httpx import GitHubAPI
 
+from service.kept import Kept
 from service.settings import Settings
 
 USER_AGENT = "kernelgate"
 # GitHub's tokens last an hour; none is used in its last minutes.
 _TOKEN_SLACK_S = 300.0
 _LONGEST_PAUSE_S = 900.0
+# Git's objects never change, and pull requests share nearly all of them.
+_KEPT_BYTES = 32 << 20
 
 _T = TypeVar("_T")
 
@@ -45,6 +48,15 @@ def pause_after(tries: int, error: GithubAwayError, *, first_s: float) -> float:
     return max(error.pause_s or 0.0, grown)
 
 
+# What no one foresaw: a fault of the service's own, or something of it that is away, such as the store. Half an hour.
+UNFORESEEN_TRIES = 10
+
+
+def own_fault(error: Exception, *, where: str) -> str:
+    """What people may read of an error that nobody foresaw: its text is for the log."""
+    return f"the service itself failed ({type(error).__name__}); its log says more at {where}"
+
+
 def tries_in(seconds: float) -> int:
     """How many tries `pause_after` makes in that time, about."""
     return 9 + int(seconds / _LONGEST_PAUSE_S)
@@ -57,7 +69,7 @@ class _Token:
 
 
 class Github:
-    """One App on one GitHub. Made in the event loop that uses it."""
+    """One App on one GitHub. Made in the event loop that uses it. `objects`: of git, with their size, by repository."""
 
     def __init__(self, settings: Settings, *, transport: httpx.AsyncBaseTransport | None = None) -> None:
         if settings.github_app_id is None or settings.github_private_key is None:
@@ -68,6 +80,7 @@ class Github:
         self._http = httpx.AsyncClient(
             timeout=settings.github_timeout_s, transport=transport, follow_redirects=True, trust_env=transport is None
         )
+        self.objects: Kept[tuple[Any, int]] = Kept(_KEPT_BYTES, weigh=lambda held: held[1])
         self._tokens: dict[tuple[int, int], _Token] = {}
         # What is done side by side takes one new token: signing for it takes a core a tenth of a second.
         self._renewing: defaultdict[tuple[int, int], asyncio.Lock] = defaultdict(asyncio.Lock)

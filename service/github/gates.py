@@ -202,6 +202,12 @@ def restart(session: Session, gate: GithubGate, *, new_check: bool = False) -> N
     session.flush()
 
 
+def give_up(gate: GithubGate, why: str) -> None:
+    """It could not be judged. An older plan says nothing of it any more."""
+    gate.state, gate.plan, gate.error, gate.finished_at = DONE, None, why[:1000], now()
+    touch(gate)
+
+
 def touch(gate: GithubGate) -> None:
     """Its check is to be looked at now, whatever is on its way to GitHub at this moment."""
     gate.version += 1
@@ -220,7 +226,7 @@ def forget_check(gate: GithubGate) -> None:
 def measure_again(session: Session, gate: GithubGate, *, settings: Settings) -> list[Wake]:
     """Repeat what didn't pass, or everything where all did; evidence adds up. Plans again where nothing was asked."""
     newest = _newest_linked(session, gate)
-    if not newest or gate.state == DUE:
+    if not newest or gate.plan is None or gate.state == DUE:
         restart(session, gate, new_check=True)
         return []
     failed = [each for each in newest if each[1].outcome not in {Outcome.PASSED, Outcome.BUILT}]

@@ -14,7 +14,15 @@ from service.database import Database
 from service.github import gates
 from service.github.annotations import AT_ONCE
 from service.github.checks import Check, check_of, external_id_of
-from service.github.client import Github, GithubAwayError, GithubRefusedError, pause_after, tries_in
+from service.github.client import (
+    UNFORESEEN_TRIES,
+    Github,
+    GithubAwayError,
+    GithubRefusedError,
+    own_fault,
+    pause_after,
+    tries_in,
+)
 from service.github.repository import Repository
 from service.github.standing import Scene, scene_of
 from service.github.tables import GithubGate
@@ -35,7 +43,14 @@ class Outbox:
         self._github = github
 
     async def publish(self, gate_id: str) -> None:
-        """Send what changed, or leave it for later; raises nothing that GitHub does."""
+        """Send what changed, or leave it for later. Raises what the database does."""
+        try:
+            await self._publish(gate_id)
+        except Exception as error:
+            log.exception("gate %s: its check can't be made", gate_id)
+            await run_in_threadpool(self._unmade, gate_id, own_fault(error, where=f"gate {gate_id}"))
+
+    async def _publish(self, gate_id: str) -> None:
         scene = await run_in_threadpool(self._take, gate_id)
         if scene is None:
             return
@@ -148,6 +163,17 @@ class Outbox:
         at = None if lasting else now() + timedelta(seconds=pause_s)
         self._note(gate, error, publish_at=at, forget=gone)
         log.warning("gate %s: GitHub refuses its check (%s); %s", gate.id, error, "given up" if lasting else "again")
+
+    def _unmade(self, gate_id: str, why: str) -> None:
+        """Again after a growing pause; then a check that says why stands in for the one that can't be made."""
+        with self._database.write() as session:
+            row = session.get_one(GithubGate, gate_id)
+            pause_s = pause_after(row.tries - 1, GithubAwayError(""), first_s=self._settings.github_pause_s)
+            row.publish_at = now() + timedelta(seconds=pause_s)
+            if row.tries > UNFORESEEN_TRIES and row.plan is not None:
+                row.tries = 0
+                gates.give_up(row, why)
+            session.add(row)
 
     def _note(self, gate: GithubGate, error: Exception, *, publish_at: datetime | None, forget: bool = False) -> None:
         with self._database.write() as session:

@@ -17,7 +17,15 @@ from service.columns import now
 from service.database import Database
 from service.dispatch import Dispatcher, Wake
 from service.github import gates, mainline, queueing
-from service.github.client import Github, GithubAwayError, GithubRefusedError, pause_after, tries_in
+from service.github.client import (
+    UNFORESEEN_TRIES,
+    Github,
+    GithubAwayError,
+    GithubRefusedError,
+    own_fault,
+    pause_after,
+    tries_in,
+)
 from service.github.folders import FolderError
 from service.github.line import Known, NotOnBranchError, Place, place_of
 from service.github.planning import make_plan, read_config, with_all_suites
@@ -80,19 +88,23 @@ class Planner:
     github: Github
 
     async def plan(self, gate_id: str) -> None:
-        """Raises nothing that GitHub does: what fails is tried again, and said once it is given up."""
+        """What fails is tried again, and said once it is given up. Raises what the database does."""
         taken = await run_in_threadpool(self._take, gate_id)
         if taken is None:
             return
         gate, row = taken
         try:
             planned, place = await self._plan(gate, Repository(self.github, row))
+            wakes = await run_in_threadpool(self._queue, gate, row, planned, place)
         except (GoneError, NotOnBranchError) as error:
             await run_in_threadpool(self._end, gate, f"its commit is gone, pushed away perhaps ({error})")
         except (GithubAwayError, GithubRefusedError) as error:
-            await run_in_threadpool(self._later, gate, error)
+            await run_in_threadpool(self._later, gate, error, tries=tries_in(self.settings.github_retry_for_s))
+        except Exception as error:
+            log.exception("gate %s: planning it failed", gate.id)
+            said = GithubAwayError(own_fault(error, where=f"gate {gate.id}"))
+            await run_in_threadpool(self._later, gate, said, tries=UNFORESEEN_TRIES)
         else:
-            wakes = await run_in_threadpool(self._queue, gate, row, planned, place)
             self.dispatcher.publish_soon(wakes)
 
     def _take(self, gate_id: str) -> tuple[GithubGate, GithubRepository] | None:
@@ -273,13 +285,13 @@ class Planner:
             settings=self.settings,
         )
 
-    def _later(self, gate: GithubGate, error: GithubAwayError | GithubRefusedError) -> None:
+    def _later(self, gate: GithubGate, error: GithubAwayError | GithubRefusedError, *, tries: int) -> None:
+        """Again after a growing pause, or given up after so many `tries`."""
         away = (
             error
             if isinstance(error, GithubAwayError)
             else GithubAwayError("", pause_s=30 * self.settings.github_pause_s)
         )
-        given_up = gate.plan_tries >= tries_in(self.settings.github_retry_for_s)
         pause_s = pause_after(gate.plan_tries, away, first_s=self.settings.github_pause_s)
         with self.database.write() as session:
             row = session.get_one(GithubGate, gate.id)
@@ -288,9 +300,8 @@ class Planner:
             row.plan_tries += 1
             row.error = str(error)[:1000]
             row.due_at = now() + timedelta(seconds=pause_s)
-            if given_up:
-                row.state = gates.DONE
-                gates.touch(row)
+            if row.plan_tries > tries:
+                gates.give_up(row, str(error))
             session.add(row)
         log.warning("gate %s: the change can't be read (%s)", gate.id, error)
 

@@ -4,7 +4,7 @@ import base64
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import httpx
 from gidgethub.httpx import GitHubAPI
@@ -14,6 +14,8 @@ from service.github.tables import GithubRepository
 
 CHECK_NAME = "kernelgate"
 MAX_BLOB_BYTES = 1 << 20
+# In memory, about.
+_ENTRY_BYTES = 500
 _WRITERS = frozenset({"admin", "write"})  # `maintain` is reported as write
 
 _T = TypeVar("_T")
@@ -86,7 +88,24 @@ class Repository:
         found = await self._get(f"{self._path}/git/commits/{sha}")
         return found["tree"]["sha"], [parent["sha"] for parent in found["parents"]]
 
+    async def root(self, sha: str) -> str:
+        """The commit's tree. It may be gone since it was read last."""
+        return await self._object(f"commit {sha}", lambda: self._root(sha), lambda _: _ENTRY_BYTES)
+
     async def tree(self, sha: str, *, recursive: bool) -> Tree:
+        return await self._object(
+            f"tree {sha} {recursive}",
+            lambda: self._tree(sha, recursive=recursive),
+            lambda tree: _ENTRY_BYTES * (1 + len(tree.entries)),
+        )
+
+    async def blob(self, sha: str) -> bytes:
+        return await self._object(f"blob {sha}", lambda: self._blob(sha), lambda data: _ENTRY_BYTES + len(data))
+
+    async def _root(self, sha: str) -> str:
+        return (await self.commit(sha))[0]
+
+    async def _tree(self, sha: str, *, recursive: bool) -> Tree:
         found = await self._get(f"{self._path}/git/trees/{sha}" + ("?recursive=1" if recursive else ""))
         entries = {
             each["path"]: Entry(
@@ -96,7 +115,7 @@ class Repository:
         }
         return Tree(entries=entries, truncated=bool(found.get("truncated")))
 
-    async def blob(self, sha: str) -> bytes:
+    async def _blob(self, sha: str) -> bytes:
         found = await self._get(f"{self._path}/git/blobs/{sha}")
         if found["encoding"] == "base64":
             return base64.b64decode(found["content"])
@@ -130,6 +149,15 @@ class Repository:
         url = f"{self._path}/commits/{head_sha}/check-runs?check_name={CHECK_NAME}&filter=all&per_page=100"
         found = await self._get(url)
         return next((int(run["id"]) for run in found["check_runs"] if run.get("external_id") == external_id), None)
+
+    async def _object(self, name: str, read: Callable[[], Awaitable[_T]], weigh: Callable[[_T], int]) -> _T:
+        key = (self._row.id, name)
+        held = self._github.objects.get(key)
+        if held is None:
+            read_now = await read()
+            held = (read_now, weigh(read_now))
+            self._github.objects.put(key, held)
+        return cast("_T", held[0])
 
     async def _get(self, url: str, variables: dict[str, str] | None = None) -> Any:
         try:

@@ -19,8 +19,7 @@ class Trees:
     _listings: dict[str, dict[str, Entry]] = field(default_factory=dict)
 
     async def root(self, commit: str) -> str:
-        tree, _ = await self.repository.commit(commit)
-        return tree
+        return await self.repository.root(commit)
 
     async def find(self, tree: str, path: str) -> Entry | None:
         """What is at `path` below the tree, or None."""

@@ -15,7 +15,15 @@ from service.columns import now
 from service.database import Database
 from service.dispatch import Dispatcher
 from service.github import inbox, outbox, planner
-from service.github.client import Github, GithubAwayError, GithubRefusedError, pause_after, tries_in
+from service.github.client import (
+    UNFORESEEN_TRIES,
+    Github,
+    GithubAwayError,
+    GithubRefusedError,
+    own_fault,
+    pause_after,
+    tries_in,
+)
 from service.github.events import Events
 from service.github.installations import RefusedDeliveryError
 from service.github.outbox import Outbox
@@ -29,7 +37,7 @@ log = logging.getLogger(__name__)
 
 _FORGET_EVERY = timedelta(hours=1)
 # Checks and plans of different gates wait for GitHub side by side.
-_AT_ONCE = 8
+_AT_ONCE = 12
 # Checks are not kept waiting by a flood of deliveries.
 _DELIVERIES_A_ROUND = 50
 
@@ -74,23 +82,28 @@ class GithubWorker:
         github = Github(self._settings, transport=self._transport)
         try:
             while not self._stop.is_set():
+                more = False
                 try:
-                    await self.round(github)
+                    more = await self.round(github)
                 except Exception:
                     # The database may be away for a while; the next round tries again.
                     log.exception("the gate's round failed")
-                await asyncio.to_thread(self._stop.wait, self._settings.github_every_s)
+                if not more:
+                    await asyncio.to_thread(self._stop.wait, self._settings.github_every_s)
         finally:
             await github.close()
 
-    async def round(self, github: Github) -> None:
-        """Everything that is due now, once. Deliveries first and in their order: they open and end gates."""
+    async def round(self, github: Github) -> bool:
+        """What is due now, once; whether there may be more of it. Deliveries first and in their order: they open and
+        end gates."""
         events = Events(database=self._database, settings=self._settings, dispatcher=self._dispatcher, github=github)
-        for _ in range(_DELIVERIES_A_ROUND):
+        delivered = 0
+        while delivered < _DELIVERIES_A_ROUND:
             identifier = await asyncio.to_thread(self._next_delivery)
             # Where GitHub is away for one it is for the next, too.
             if identifier is None or self._stop.is_set() or not await self._deliver(events, identifier):
                 break
+            delivered += 1
         sender = Outbox(database=self._database, settings=self._settings, github=github)
         # The check shows as queued before its trees are read.
         await self._each(sender.publish, outbox.due)
@@ -101,26 +114,30 @@ class GithubWorker:
             dispatcher=self._dispatcher,
             github=github,
         )
-        if await self._each(plans.plan, planner.due):
+        planned = await self._each(plans.plan, planner.due)
+        if planned:
             await self._each(sender.publish, outbox.due)
         if now() - self._forgotten_at > _FORGET_EVERY:
             self._forgotten_at = now()
             await asyncio.to_thread(self._forget)
+        return delivered == _DELIVERIES_A_ROUND or planned > 0
 
     async def _each(self, step: Callable[[str], Awaitable[None]], due: _Due) -> int:
+        """How many went through."""
         identifiers = await asyncio.to_thread(self._read, due)
         gate = asyncio.Semaphore(_AT_ONCE)
 
-        async def one(identifier: str) -> None:
+        async def one(identifier: str) -> bool:
             async with gate:
                 try:
                     await step(identifier)
                 except Exception:
                     # Its row was taken for a while: it comes again by itself.
                     log.exception("gate %s failed", identifier)
+                    return False
+            return True
 
-        await asyncio.gather(*map(one, identifiers))
-        return len(identifiers)
+        return sum(await asyncio.gather(*map(one, identifiers)))
 
     def _read(self, due: _Due) -> list[str]:
         with self._database.read() as session:
@@ -146,12 +163,17 @@ class GithubWorker:
                 if isinstance(error, GithubAwayError)
                 else GithubAwayError("", pause_s=30 * self._settings.github_pause_s)
             )
-            await asyncio.to_thread(self._retry, identifier, delivery.tries, str(error), away)
+            tries = tries_in(self._settings.github_retry_for_s)
+            await asyncio.to_thread(self._retry, delivery, str(error), away, most=tries)
             return False
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             # A payload of another shape than GitHub documents: trying again changes nothing.
             log.exception("delivery %s (%s): not understood", identifier, delivery.event)
             await asyncio.to_thread(self._finish, identifier, "refused", f"not understood: {error!r}")
+        except Exception as error:
+            log.exception("delivery %s (%s): working it off failed", identifier, delivery.event)
+            said = own_fault(error, where=f"delivery {identifier}")
+            await asyncio.to_thread(self._retry, delivery, said, GithubAwayError(said), most=UNFORESEEN_TRIES)
         else:
             await asyncio.to_thread(self._finish, identifier, "done", None)
         return True
@@ -165,15 +187,15 @@ class GithubWorker:
         with self._database.write() as session:
             inbox.finish(session, identifier, state=state, error=error)
 
-    def _retry(self, identifier: str, tries: int, error: str, away: GithubAwayError) -> None:
+    def _retry(self, delivery: GithubDelivery, error: str, away: GithubAwayError, *, most: int) -> None:
         with self._database.write() as session:
-            if tries > tries_in(self._settings.github_retry_for_s):
-                log.error("delivery %s: given up: %s", identifier, error)
-                inbox.finish(session, identifier, state="failed", error=error)
+            if delivery.tries > most:
+                log.error("delivery %s: given up: %s", delivery.id, error)
+                inbox.finish(session, delivery.id, state="failed", error=error)
                 return
-            pause_s = pause_after(tries - 1, away, first_s=self._settings.github_pause_s)
-            log.warning("delivery %s: %s; again in %.0f s", identifier, error, pause_s)
-            inbox.retry(session, identifier, at=now() + timedelta(seconds=pause_s), error=error)
+            pause_s = pause_after(delivery.tries - 1, away, first_s=self._settings.github_pause_s)
+            log.warning("delivery %s: %s; again in %.0f s", delivery.id, error, pause_s)
+            inbox.retry(session, delivery.id, at=now() + timedelta(seconds=pause_s), error=error)
 
     def _forget(self) -> None:
         with self._database.write() as session:

@@ -51,6 +51,13 @@ class Recorder:
         return [wake for wake in self.wakes if wake.evaluation_id == evaluation_id]
 
 
+def listen() -> socket.socket:
+    """On a free port. asyncio sets TCP_NODELAY only where the protocol is named: without it answers are 40 ms late."""
+    listening = socket.create_server(("127.0.0.1", 0))
+    listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return listening
+
+
 class Running:
     """The service as a test sees it: its address, its parts, and tokens."""
 
@@ -63,7 +70,7 @@ class Running:
         self._server = uvicorn.Server(
             uvicorn.Config(self.app, log_level="warning", ws="none", timeout_graceful_shutdown=1)
         )
-        self._socket = socket.create_server(("127.0.0.1", 0))
+        self._socket = listen()
         self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}"
         self._clients: list[httpx.Client] = []
         self._thread = threading.Thread(target=self._server.run, kwargs={"sockets": [self._socket]})

@@ -3,7 +3,6 @@
 import fcntl
 import json
 import shutil
-import socket
 import subprocess
 import tempfile
 import threading
@@ -17,7 +16,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 from pydantic import SecretStr
 
-from tests.service.conftest import Backends, Running, wait_for
+from tests.service.conftest import Backends, Running, listen, wait_for
 from tests.service.github.described import Described
 from tests.service.github.fake import APP_ID, FakeGithub, FakeRepository
 from tests.service.github.gated import SECRET, Gated
@@ -84,7 +83,7 @@ def github(described: Described, key: tuple[Path, bytes], tmp_path: Path) -> Ite
 @pytest.fixture
 def github_url(github: FakeGithub) -> Iterator[str]:
     server = uvicorn.Server(uvicorn.Config(github, log_level="warning", ws="none", lifespan="off"))
-    listening = socket.create_server(("127.0.0.1", 0))
+    listening = listen()
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
     thread.start()
     wait_for(lambda: server.started)

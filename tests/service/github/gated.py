@@ -5,7 +5,7 @@ import hmac
 import json
 import uuid
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol
 
 import httpx
@@ -147,7 +147,8 @@ class Gated:
         assert self.deliver("merge_group", self.payload(action=action, merge_group=group)).status_code == 202
 
     def comment(self, number: int, text: str, *, who: str = "maintainer") -> str:
-        moment = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if who else ""
+        # GitHub tells whole seconds: this one is after whatever was just pushed.
+        moment = (datetime.now(UTC) + timedelta(seconds=1)).strftime("%Y-%m-%dT%H:%M:%SZ")
         delivery = str(uuid.uuid4())
         payload = self.payload(
             action="created",

@@ -35,6 +35,9 @@ class LocalRepository:
             entries[path] = Entry(sha=name, kind=kind, link=mode == "120000", bytes=int(size) if kind == "blob" else 0)
         return Tree(entries={} if recursive and self._truncated else entries, truncated=recursive and self._truncated)
 
+    async def root(self, sha: str) -> str:
+        return (await self.commit(sha))[0]
+
     async def blob(self, sha: str) -> bytes:
         self.blobs.append(sha)
         return self._git.raw("cat-file", "blob", sha)

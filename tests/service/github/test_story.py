@@ -11,6 +11,7 @@ def test_a_pull_request_from_opened_to_merged(gated: Gated) -> None:
     assert waiting["revision"]["label"] == waiting["base"]["label"] == "v2"
     job = gated.node.claim(waiting["id"])
     gated.node.beat(job, {"stage": "measure", "done": 1, "total": 2})
+    gated.wait_for(lambda: gated.check(slow)["status"] == "in_progress")
     gated.node.finish(job, times(1.05)(job))
     check = gated.concluded(slow, "failure")
     assert [status for status, _ in check["history"]] == ["queued", "in_progress", "completed"]
