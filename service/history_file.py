@@ -6,8 +6,9 @@ import csv
 import io
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Annotated, Any
 
 from pydantic import StringConstraints, TypeAdapter, ValidationError
@@ -83,6 +84,33 @@ def parse(text: str) -> list[Line]:
             raise _bad(number, None, f"{len(cells)} cells; {len(names)} are allowed, for {','.join(names)}")
         _add(lines, units, number, dict(zip(names, (cell.strip() for cell in cells), strict=True)))
     return list(lines.values())
+
+
+def merged(stored: Sequence[str], line: Line) -> list[str]:
+    """One order of the labels that are stored and those of a line: a new one stands right before the next of the line
+    that is stored, the last ones at the end. Raises ProblemError 409 where the two contradict each other."""
+    places = {label: place for place, label in enumerate(stored)}
+    for before, after in pairwise(label for label in line.values if label in places):
+        if places[before] > places[after]:
+            first = min(value.line for value in line.values[after].values())
+            raise ProblemError(
+                409,
+                "history-differs",
+                f"line {first}, column label: {after} comes after {before} here, but before it in what is stored or in"
+                f" another class of the file; a history has one order",
+                field="csv",
+            )
+    order: list[str] = []
+    fresh: dict[str, list[str]] = {}
+    waiting: list[str] = []
+    for label in line.values:
+        if label in places:
+            fresh[label], waiting = waiting, []
+        else:
+            waiting.append(label)
+    for label in stored:
+        order += (*fresh.get(label, ()), label)
+    return order + waiting
 
 
 def _rows(text: str) -> Iterator[tuple[int, list[str]]]:

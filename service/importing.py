@@ -1,13 +1,14 @@
 """Histories that were measured elsewhere: revisions without bundle or commit, in the file's order, judged by margin.
 
 A revision is told apart by the file's provenance and its label, so that the same file twice adds nothing. What is
-stored doesn't change: another value for the same metric of the same revision is refused.
+stored doesn't change: another value for the same metric of the same revision is refused, and so is another order. A
+later file of the same provenance may add revisions anywhere.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, cast
 
@@ -16,12 +17,13 @@ from sqlmodel import Session, col, select
 from contract.api import ImportOut
 from contract.outcomes import Outcome, State, Verdict
 from service.columns import now
-from service.history_file import BETTER, JUDGED, Line, Value, parse
+from service.history_file import BETTER, JUDGED, Line, Value, merged, parse
+from service.kernels import series_order
 from service.metrics import BASELINE_PREFIX, OVER_BASELINE
 from service.models import Comparison, Evaluation, Kernel, Measurement, Project, Revision, Series
 from service.problems import ProblemError
 from service.regressions.watching import observe_kernel
-from service.standings import refresh_standings
+from service.standings import refresh_all_standings, refresh_standings
 from verdict import published
 
 _IMPORTED = "imported"
@@ -56,13 +58,16 @@ def import_history(session: Session, *, project: Project, csv: str, provenance: 
     revisions = added = 0
     for name, own in by_kernel.items():
         kernel = _kernel(session, project=project, name=name)
-        found, new = _revisions(session, kernel=kernel, lines=own, source=source)
+        found, new, moved = _revisions(session, kernel=kernel, lines=own, source=source)
         revisions += len(found)
         added += new
         series = _all_series(session, kernel)
         for line in own:
             _store(session, kernel=kernel, line=line, revisions=found, series=series, source=source)
-        refresh_standings(session, kernel, [line.device_class for line in own])
+        if moved:
+            refresh_all_standings(session, kernel)
+        else:
+            refresh_standings(session, kernel, [line.device_class for line in own])
         observe_kernel(session, kernel, origin=_IMPORTED)
     return ImportOut(
         kernels=tuple(by_kernel),
@@ -82,16 +87,22 @@ def _kernel(session: Session, *, project: Project, name: str) -> Kernel:
 
 
 def _revisions(
-    session: Session, *, kernel: Kernel, lines: Iterable[Line], source: _Source
-) -> tuple[dict[str, Revision], int]:
-    """The revision of each label, and how many of them are new."""
+    session: Session, *, kernel: Kernel, lines: Sequence[Line], source: _Source
+) -> tuple[dict[str, Revision], int, bool]:
+    """The revision of each label of the file, how many of them are new, and whether one came before an older one."""
     prefix = f"import:{source.key}:"
     known = {
         revision.identity: revision
         for revision in session.exec(
-            select(Revision).where(Revision.kernel_id == kernel.id, Revision.origin == _IMPORTED)
+            select(Revision)
+            .where(Revision.kernel_id == kernel.id, Revision.origin == _IMPORTED)
+            .order_by(*series_order())
         ).all()
     }
+    order = [revision.label for identity, revision in known.items() if identity.startswith(prefix)]
+    for line in lines:
+        order = merged(order, line)
+    places = {label: place for place, label in enumerate(order)}
     found: dict[str, Revision] = {}
     new = 0
     for line in lines:
@@ -107,15 +118,20 @@ def _revisions(
                     label=label,
                     summary=_summary(line, label),
                     mainline=True,
-                    position=len(found),
+                    position=places[label],
                     origin=_IMPORTED,
                     provenance=source.provenance,
                     base_label=line.bases.get(label),
                 )
                 session.add(revision)
             found[label] = revision
+    moved = False
+    for label, place in places.items():
+        revision = found.get(label) or known[prefix + label]
+        moved = moved or revision.position != place
+        revision.position = place
     session.flush()
-    return found, new
+    return found, new, moved
 
 
 def _summary(line: Line, label: str) -> str:

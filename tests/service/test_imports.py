@@ -57,6 +57,53 @@ def test_the_same_file_twice_adds_nothing_twice(api):
     assert len({kernel["name"] for kernel in api.ok("GET", "/projects/local/kernels")["items"]}) == 3
 
 
+def labels(api, kernel="k", device_class="h200"):
+    return [point["label"] for point in history(api, kernel, device_class, "c1", "time")["points"]]
+
+
+def times(*names, device_class="h200"):
+    return [f"k,{device_class},{name},,c1,time,{100 + int(name[1:])},us," for name in names]
+
+
+def test_what_a_later_file_brings_from_in_between_stands_where_the_file_has_it(api):
+    bring(api, rows(*times("v2", "v4")))
+    assert bring(api, rows(*times("v1", "v2", "v3", "v4", "v5")))["added"] == 3
+    assert labels(api) == ["v1", "v2", "v3", "v4", "v5"]
+    bring(api, rows(*times("v0", "v1")))
+    bring(api, rows(*times("v6")))
+    assert labels(api) == ["v0", "v1", "v2", "v3", "v4", "v5", "v6"]
+
+
+def test_what_a_later_file_brings_after_its_base_stands_at_the_end(api):
+    bring(api, rows(*times("v1", "v2", "v3")))
+    bring(api, rows("k,h200,v1,,c1,time,101,us,", "k,h200,v4,v1,c1,time,104,us,"))
+    assert labels(api) == ["v1", "v2", "v3", "v4"]
+
+
+def test_a_revision_that_comes_later_into_its_place_is_the_cause_from_then_on(api):
+    slow = [f"k,h200,w{number},,c1,time,{120 + number % 2},us," for number in range(4, 20)]
+    fast = [f"k,h200,v{number},,c1,time,{100 + number % 2},us," for number in range(16)]
+    bring(api, rows(*fast, *slow))
+    bring(api, rows(*fast, "k,h200,w3,,c1,time,120.5,us,", *slow))
+    found = api.ok("GET", "/projects/local/regressions")["items"]
+    assert {each["revision"]["label"]: each["state"] for each in found} == {"w3": "new", "w4": "noise"}
+
+
+def test_classes_of_one_file_share_one_order(api):
+    bring(api, rows(*times("v1", "v3"), *times("v1", "v2", "v3", device_class="b300")))
+    assert labels(api, device_class="b300") == ["v1", "v2", "v3"]
+
+
+@pytest.mark.parametrize("second", [["v2", "v1"], ["v3", "v0", "v2"]])
+def test_another_order_under_the_same_provenance_is_refused_with_its_line_and_changes_nothing(api, second):
+    bring(api, rows(*times("v1", "v2", "v3")))
+    problem = refusal(api, rows(*times(*second)))
+    assert (problem["status"], problem["type"]) == (409, "history-differs")
+    assert problem["detail"].startswith(f"line {1 + len(second)}, column label: {second[-1]} comes after {second[0]}")
+    assert labels(api) == ["v1", "v2", "v3"]
+    bring(api, rows(*times(*second)), provenance="another table")
+
+
 def test_a_file_that_has_grown_adds_its_new_revisions_only(api):
     first = rows("k,h200,v1,,c1,time,2.0,us,", "k,h200,v2,v1,c1,time,1.0,us,twice as fast")
     bring(api, first)
