@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from playwright.sync_api import BrowserContext, Page, sync_playwright
+from playwright.sync_api import BrowserContext, Page, expect, sync_playwright
 
 ROOT = Path(__file__).parents[2]
 AXE = ROOT / "web" / "node_modules" / "axe-core" / "axe.min.js"
@@ -21,7 +21,9 @@ FLAGS = (
     "--disable-sync",
     "--no-first-run",
 )
-LIMIT_MS = 20_000
+# What must happen in the end is waited for: a busy machine takes its time.
+LIMIT_MS = 60_000
+expect.set_options(timeout=LIMIT_MS)
 _AXE_RUN = """async (rules) => {
   const only = rules.length ? {runOnly: rules} : {};
   return (await axe.run(document, {resultTypes: ["violations"], ...only})).violations;

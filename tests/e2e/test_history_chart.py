@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from playwright.sync_api import expect
 
 from contract.api import Scope
 from contract.report import Environment, Failure, Metric
@@ -29,6 +31,7 @@ _COLOURS = """() => {
   const [canvas, over] = ["canvas", ".u-over"].map((name) => document.querySelector(`.uplot ${name}`));
   const shown = [...over.querySelectorAll(".u-cursor-pt")].map((each) => each.getBoundingClientRect());
   const [point] = shown.filter((each) => each.width > 0 && each.x > 0);
+  if (!point) return null;
   const frame = canvas.getBoundingClientRect();
   const at = (dx) => {
     const x = (point.x + point.width / 2 - frame.x + dx) * devicePixelRatio;
@@ -96,27 +99,19 @@ def tab(browser: Any, line: Line, request: pytest.FixtureRequest) -> Iterator[Ta
     context.close()
 
 
-def _wait_for_step(tab: Tab) -> None:
+def _wait_until_written(tab: Tab, *texts: str) -> None:
     # Not by wait_for_function: it evaluates text inside the page, which the page's policy refuses.
-    until(lambda: tab.page.evaluate("window.written.includes('6.0 % slower')"), "the step's name on the canvas")
+    until(lambda: set(texts) <= set(tab.page.evaluate("window.written")), f"{texts} on the canvas")
 
 
 def test_steps_segments_and_failures_are_named_on_the_line(tab: Tab) -> None:
     page = tab.open(CHART, shows="34 revisions")
-    named = page.get_by_role("list", name="Changes of level")
-    named.wait_for()
-    assert [each.inner_text() for each in named.get_by_role("listitem").all()] == [
-        "new segment from r12 on: driver 580 → 585",
-        "step from r20 on: 6.0 % slower",
-    ]
-    _wait_for_step(tab)
-    written = page.evaluate("window.written")
-    assert "driver 580 → 585" in written
-    assert "✕" in written
+    named = page.get_by_role("list", name="Changes of level").get_by_role("listitem")
+    expect(named).to_have_text(["new segment from r12 on: driver 580 → 585", "step from r20 on: 6.0 % slower"])
+    _wait_until_written(tab, "6.0 % slower", "driver 580 → 585", "✕")
     page.evaluate("window.written = []")
     page.set_viewport_size({"width": 390, "height": 844})
-    _wait_for_step(tab)
-    assert "driver 580 → 585" in page.evaluate("window.written")
+    _wait_until_written(tab, "6.0 % slower", "driver 580 → 585")
 
 
 @pytest.mark.parametrize("label", ["pr41", "pr42"])
@@ -125,14 +120,22 @@ def test_revisions_of_pull_requests_are_hollow_beside_the_line(tab: Tab, label: 
     chart = page.get_by_role("slider")
     chart.focus()
     page.keyboard.press("End")
-    for _ in range(3):
-        if str(chart.get_attribute("aria-valuetext")).startswith(f"{label} (beside the mainline)"):
+    # Beside the line both come after their base, the last one; pr42 came last.
+    for place in ("pr42", "pr41"):
+        expect(chart).to_have_attribute("aria-valuetext", re.compile(rf"^{place} \(beside the mainline\)"))
+        if place == label:
             break
         page.keyboard.press("ArrowLeft")
-    assert str(chart.get_attribute("aria-valuetext")).startswith(f"{label} (beside the mainline)")
-    hollow = page.evaluate(_COLOURS)
     behind = page.evaluate("getComputedStyle(document.body).backgroundColor")
-    assert f"rgb({', '.join(map(str, hollow['inside'][:3]))})" == behind, hollow
-    assert all(ring[3] > 0 and ring[:3] != hollow["inside"][:3] for ring in hollow["ring"]), hollow
+    until(lambda: _is_hollow(page.evaluate(_COLOURS), behind), f"{label} is drawn hollow")
     page.get_by_role("button", name="mainline", exact=True).click()
     page.get_by_text("32 revisions").wait_for()
+
+
+def _is_hollow(drawn: Any, behind: str) -> bool:
+    """`drawn`: None until the cursor stands on a point."""
+    if drawn is None:
+        return False
+    inside = drawn["inside"][:3]
+    ringed = all(ring[3] > 0 and ring[:3] != inside for ring in drawn["ring"])
+    return ringed and f"rgb({', '.join(map(str, inside))})" == behind
