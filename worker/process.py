@@ -90,7 +90,7 @@ def _nothing() -> None: ...
 
 
 class Child:
-    """A running command under its nanny. Leaving the context kills its whole tree."""
+    """A running command under its nanny. Leaving the context kills its whole tree, and then calls `after`."""
 
     def __init__(
         self,
@@ -101,8 +101,9 @@ class Child:
         env: Mapping[str, str],
         stdin: bytes = b"",
         check: Check = _nothing,
+        after: Callable[[], None] = _nothing,
     ) -> None:
-        self._check = check
+        self._check, self._after = check, after
         self._started = time.monotonic()
         self.ends_at = self._started + limits.seconds
         self.stderr = Capped(limits.output_bytes)
@@ -137,6 +138,7 @@ class Child:
         for stream in (self._process.stdin, self._process.stdout, self._process.stderr):
             with contextlib.suppress(OSError):
                 stream.close()  # type: ignore[union-attr]
+        self._after()
 
     @property
     def seconds(self) -> float:
@@ -234,11 +236,12 @@ def run(
     env: Mapping[str, str],
     stdin: bytes = b"",
     check: Check = _nothing,
+    after: Callable[[], None] = _nothing,
 ) -> Finished:
     """Run to the end, or to the limit. Whatever `check` raises ends the child and passes through."""
     stdout = Capped(limits.output_bytes)
     timed_out = False
-    with Child(argv, limits=limits, cwd=cwd, env=env, stdin=stdin, check=check) as child:
+    with Child(argv, limits=limits, cwd=cwd, env=env, stdin=stdin, check=check, after=after) as child:
         try:
             for chunk in child.chunks():
                 stdout.add(chunk)

@@ -11,6 +11,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -62,7 +63,9 @@ class Room:
         readable: Sequence[Path] = (),
         writable: Sequence[Path] = (),
     ) -> Finished:
-        """A child without a GPU, to its end. One that fills the disk ends as if killed, with what it did in stderr."""
+        """A child without a GPU, to its end. One that fills the disk ends as if killed, with what it did in stderr.
+
+        Of what it left in `writable`, plain files and folders stay."""
         prefix = self.sandbox.prefix(readable=(cwd, *readable), writable=writable, gpu=False)
         began = time.monotonic()
         try:
@@ -73,6 +76,7 @@ class Room:
                 env=self._environment(),
                 stdin=stdin,
                 check=self._watching(writable),
+                after=partial(only_plain, writable),
             )
         except DiskFull as error:
             return Finished(
@@ -95,7 +99,7 @@ class Room:
         **limits: Any,
     ) -> Child:
         """A child that is talked to by lines; its caller says what of the sandbox goes before it. Its lines raise
-        DiskFull once it has written too much to `writable`."""
+        DiskFull once it has written too much to `writable`, where plain files and folders stay once it has ended."""
         return Child(
             argv,
             limits=Limits(seconds=limit_s, **limits),
@@ -103,6 +107,7 @@ class Room:
             env={**self._environment(), **variables},
             stdin=stdin,
             check=self._watching(writable),
+            after=partial(only_plain, writable),
         )
 
     def _watching(self, folders: Sequence[Path]) -> Check:
@@ -145,6 +150,19 @@ def open_room(parent: Path, *, sandbox: Sandbox, check: Check, disk_bytes: int =
             yield Room(path, sandbox=sandbox, check=check, disk_bytes=disk_bytes)
         finally:
             _clear(path)
+
+
+def only_plain(folders: Sequence[Path]) -> None:
+    """Remove what is neither a file nor a folder: a link leads whoever reads or writes there next out of the room, a pipe
+    keeps its reader for ever."""
+    waiting = [str(folder) for folder in folders]
+    while waiting:
+        with contextlib.suppress(OSError), os.scandir(waiting.pop()) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    waiting.append(entry.path)
+                elif not entry.is_file(follow_symlinks=False):
+                    os.unlink(entry.path)  # noqa: PTH108 - as scandir gives it
 
 
 def _clear_abandoned(parent: Path) -> None:

@@ -5,11 +5,8 @@ from __future__ import annotations
 import ast
 import hashlib
 import importlib.metadata
-import json
 import sys
 from pathlib import Path
-
-from pydantic import ValidationError
 
 from contract.outcomes import Reason
 from contract.report import MAX_MESSAGE
@@ -17,7 +14,10 @@ from contract.statics import FunctionStatics
 from worker.inspect import ElfError, excess, statics_of_cubin
 from worker.operators import tensors_of
 from worker.toolchains.base import BuildFailed, Built, Request, ToolchainMissing, check_flags, shown
-from worker.toolchains.triton_job import CompileCase, CompiledFunction, CompileJob, CompileResult
+from worker.toolchains.triton_job import CompileCase, CompileJob, CompileResult
+
+_RESULT_BYTES = 4 << 20
+_CUBINS_BYTES = 256 << 20  # of all functions together
 
 
 class TritonToolchain:
@@ -53,7 +53,10 @@ def check_source(file: Path, *, entry: str, shown_as: str) -> None:
 
 
 def _compile(request: Request, built: Built) -> Built:
+    """In a folder of its own: where the submission's code writes, nothing of this process is written."""
     assert request.architecture is not None  # noqa: S101 - `build` has refused it
+    made = request.scratch / "made"
+    made.mkdir()
     job = CompileJob(
         source=str(request.bundle / request.manifest.source),
         entry=built.entry,
@@ -62,7 +65,7 @@ def _compile(request: Request, built: Built) -> Built:
             CompileCase(case=case.id, dims=case.dims, tensors=tensors_of(request.suite, case))
             for case in request.compile_cases
         ),
-        out=str(request.out),
+        out=str(made),
     )
     done = request.run(
         [sys.executable, "-m", "worker.toolchains.triton_compile"],
@@ -70,40 +73,46 @@ def _compile(request: Request, built: Built) -> Built:
         limit_s=request.limit_s,
         stdin=job.model_dump_json().encode(),
         readable=(request.bundle,),
-        writable=(request.out, request.scratch),
+        writable=(made,),
     )
     text = shown(done.stderr, request=request)
     if done.timed_out:
         raise BuildFailed(
             Reason.COMPILE_TIMED_OUT, f"Triton was ended after {request.limit_s:g} s\n{text}"[:MAX_MESSAGE]
         )
-    result = _result(request.out / "compiled.json")
+    result = _result(made / "compiled.json")
     if result is None:
         ended = f"by signal {-done.returncode}" if done.returncode < 0 else f"with {done.returncode}"
         raise BuildFailed(Reason.COMPILE_ERROR, f"Triton's compiler ended {ended}\n{text}"[:MAX_MESSAGE])
     if result.error is not None:
-        reason = result.reason or Reason.COMPILE_ERROR
-        raise BuildFailed(reason, shown(result.error.encode(), request=request))
-    return _inspected(request, built, result, log=text)
+        raise BuildFailed(Reason.COMPILE_ERROR, shown(result.error.encode(), request=request))
+    return _inspected(request, built, result, made=made, log=text)
 
 
 def _result(file: Path) -> CompileResult | None:
     try:
-        return CompileResult.model_validate(json.loads(file.read_text()))
-    except (OSError, ValueError, ValidationError):
+        return CompileResult.model_validate_json(_content(file, most=_RESULT_BYTES))
+    except (OSError, ValueError):
         return None
 
 
-def _inspected(request: Request, built: Built, result: CompileResult, *, log: str) -> Built:
+def _inspected(request: Request, built: Built, result: CompileResult, *, made: Path, log: str) -> Built:
     """The child ran the submission's code: its files are read as anyone's."""
     cubins: dict[str, str] = {}
     statics: list[FunctionStatics] = []
-    for function in result.functions:
-        digest, found = _function(request, function)
+    left = _CUBINS_BYTES
+    for function in {function.cubin: function for function in result.functions}.values():
+        code = _code(made, function.cubin, most=left)
+        left -= len(code)
+        digest = hashlib.sha256(code).hexdigest()
         if digest in cubins:
             continue
+        try:
+            found = statics_of_cubin(code, architecture=request.architecture or "")
+        except ElfError as error:
+            raise BuildFailed(Reason.COMPILE_ERROR, f"{function.cubin}: {error}") from error
         cubins[digest] = f"{digest}.cubin"
-        (request.out / cubins[digest]).write_bytes((request.out / function.cubin).read_bytes())
+        (request.out / cubins[digest]).write_bytes(code)
         for entry in found:
             whole = entry.model_copy(update={"dynamic_shared_bytes": function.shared_bytes})
             if (problem := excess(whole, threads=function.threads)) is not None:
@@ -114,12 +123,17 @@ def _inspected(request: Request, built: Built, result: CompileResult, *, log: st
     return built.model_copy(update={"cubins": cubins, "statics": tuple(statics), "log": log})
 
 
-def _function(request: Request, function: CompiledFunction) -> tuple[str, tuple[FunctionStatics, ...]]:
-    file = request.out / function.cubin
-    if file.parent != request.out or file.is_symlink() or not file.is_file() or file.stat().st_size > 64 << 20:
-        raise BuildFailed(Reason.COMPILE_ERROR, f"{function.cubin[:200]!r} is not a cubin of this build")
-    code = file.read_bytes()
+def _code(made: Path, name: str, *, most: int) -> bytes:
+    file = made / name
     try:
-        return hashlib.sha256(code).hexdigest(), statics_of_cubin(code, architecture=request.architecture or "")
-    except ElfError as error:
-        raise BuildFailed(Reason.COMPILE_ERROR, f"{function.cubin}: {error}") from error
+        if file.parent == made:
+            return _content(file, most=most)
+    except (OSError, ValueError):
+        pass
+    raise BuildFailed(Reason.COMPILE_ERROR, f"{name[:200]!r} is not a cubin of this build, or one of too many bytes")
+
+
+def _content(file: Path, *, most: int) -> bytes:
+    if file.is_symlink() or not file.is_file() or file.stat().st_size > most:
+        raise ValueError(f"{file.name} is no plain file of at most {most} bytes")
+    return file.read_bytes()

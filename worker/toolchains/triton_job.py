@@ -7,7 +7,6 @@ from pydantic import Field
 from contract.base import Model
 from contract.layout import TensorSpec
 from contract.names import CaseId
-from contract.outcomes import Reason
 
 
 class CompileCase(Model):
@@ -27,7 +26,7 @@ class CompileJob(Model):
 class CompiledFunction(Model):
     """`shared_bytes`: dynamic shared memory of a launch; `cubin` is a file name in the job's folder."""
 
-    function: str = Field(max_length=4096)
+    function: str = Field(max_length=65_535)
     cubin: str = Field(max_length=200)
     shared_bytes: int = Field(ge=0)
     threads: int = Field(ge=1)
@@ -36,4 +35,3 @@ class CompiledFunction(Model):
 class CompileResult(Model):
     functions: tuple[CompiledFunction, ...] = Field(default=(), max_length=4096)
     error: str | None = None
-    reason: Reason | None = None
