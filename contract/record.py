@@ -24,7 +24,7 @@ class Relocation(Model):
 
 class Launch(Model):
     kind: Literal["launch"] = "launch"
-    function: str = Field(max_length=4096, pattern=r"^[!#-~]+$", description="as the cubin names it, mangled")
+    function: str = Field(max_length=65_535, pattern=r"^[!#-~]+$", description="as the cubin names it, mangled")
     cubin: Digest
     grid: Extent
     block: Extent

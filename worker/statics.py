@@ -9,7 +9,7 @@ from contract.record import Launch
 from contract.statics import FunctionStatics
 from worker.building import BuiltSide
 from worker.failure import Failed
-from worker.inspect import ElfError, statics_of_cubin
+from worker.inspect import ElfError, shortened, statics_of_cubin
 from worker.recording import RecordedSide
 
 _MOST = 256
@@ -36,7 +36,7 @@ def _launched(side: BuiltSide, recorded: RecordedSide) -> tuple[FunctionStatics,
     for record in recorded.records.values():
         for launch in record.nodes:
             if isinstance(launch, Launch):
-                key = (launch.cubin, launch.function[:1000])
+                key = (launch.cubin, shortened(launch.function))
                 dynamic[key] = max(dynamic.get(key, 0), launch.shared_bytes)
     return tuple(
         found[key].model_copy(update={"dynamic_shared_bytes": shared})

@@ -8,16 +8,29 @@ from contract.statics import FunctionStatics
 from worker.inspect.cubin import statics_of_cubin
 from worker.inspect.elf import Elf, ElfError
 from worker.inspect.limits import excess
+from worker.inspect.names import shortened
 from worker.inspect.ptxas import excess_in_log, statics_of_log
 
-__all__ = ["Elf", "ElfError", "combine", "excess", "excess_in_log", "statics_of_cubin", "statics_of_log"]
+__all__ = [
+    "Elf",
+    "ElfError",
+    "combine",
+    "excess",
+    "excess_in_log",
+    "shortened",
+    "statics_of_cubin",
+    "statics_of_log",
+]
+
+_LOGGED = {"spill_store_bytes", "spill_load_bytes"}
 
 
 def combine(from_code: Iterable[FunctionStatics], from_log: Iterable[FunctionStatics]) -> tuple[FunctionStatics, ...]:
-    """The code's account, with the compiler's own figures where it gave any: it tells spills from local arrays."""
+    """The code's account, with the compiler's own figures of spills where it gave any: it tells them from local
+    arrays. The rest the code says itself."""
     logged = {statics.function: statics for statics in from_log}
     return tuple(
-        statics.model_copy(update=logged[statics.function].model_dump(exclude_none=True, exclude={"architecture"}))
+        statics.model_copy(update=logged[statics.function].model_dump(exclude_none=True, include=_LOGGED))
         if statics.function in logged
         else statics
         for statics in from_code

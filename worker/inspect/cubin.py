@@ -12,11 +12,13 @@ from collections.abc import Iterator
 
 from contract.statics import FunctionStatics
 from worker.inspect.elf import Elf, ElfError, Symbol
+from worker.inspect.names import is_plain, shortened
 from worker.inspect.sass import summarise
 
 EM_CUDA = 190
 MAX_FUNCTIONS = 512
-MAX_NAME = 1000
+_MAX_INFO_BYTES = 4 << 20
+_MAX_VALUE = (1 << 31) - 1  # of anything that is told of a function
 
 _REGISTERS = 0x2F  # EIATTR_REGCOUNT: (symbol, count)
 _FRAME_BYTES = 0x11  # EIATTR_FRAME_SIZE: (symbol, bytes)
@@ -39,16 +41,18 @@ def statics_of_cubin(data: bytes, *, architecture: str) -> tuple[FunctionStatics
             unread -= symbol.size
             if unread < 0:
                 raise ElfError("its functions are larger than the file")
+            if not is_plain(symbol.name):
+                raise ElfError("a function has a name that no compiler gives")
             code = summarise(_code(elf, symbol), architecture=architecture)
             found.append(
                 FunctionStatics(
-                    function=symbol.name[:MAX_NAME],
+                    function=shortened(symbol.name),
                     architecture=architecture,
-                    registers=registers[index],
+                    registers=_counted(registers[index]),
                     spill_store_bytes=code.local_store_bytes,
                     spill_load_bytes=code.local_load_bytes,
-                    stack_bytes=frames.get(index),
-                    static_shared_bytes=_static_shared_bytes(elf, symbol, reserved=reserved),
+                    stack_bytes=_counted(frames[index]) if index in frames else None,
+                    static_shared_bytes=_counted(_static_shared_bytes(elf, symbol, reserved=reserved)),
                     code_bytes=symbol.size,
                     instructions=code.counts,
                 )
@@ -56,9 +60,17 @@ def statics_of_cubin(data: bytes, *, architecture: str) -> tuple[FunctionStatics
     return tuple(found)
 
 
+def _counted(value: int) -> int:
+    if value > _MAX_VALUE:
+        raise ElfError(f"{value} is told of a function, which nothing has")
+    return value
+
+
 def _attributes(elf: Elf) -> tuple[dict[int, int], dict[int, int]]:
     """(registers, frame bytes) by index in the symbol table."""
     section = elf.section(".nv.info")
+    if section is not None and section.size > _MAX_INFO_BYTES:
+        raise ElfError(f"{section.size} bytes of attributes")
     registers: dict[int, int] = {}
     frames: dict[int, int] = {}
     for number, value in _walk(elf.content(section)) if section else ():
@@ -90,4 +102,4 @@ def _static_shared_bytes(elf: Elf, function: Symbol, *, reserved: int) -> int:
 def _code(elf: Elf, function: Symbol) -> bytes:
     if function.section >= len(elf.sections):
         raise ElfError("a function lies in no section")
-    return elf.content(elf.sections[function.section])[function.value : function.value + function.size]
+    return elf.part(elf.sections[function.section], function.value, function.size)

@@ -13,6 +13,7 @@ _SYMBOL_TABLES = {2: ".symtab", 11: ".dynsym"}
 _NO_BITS = 8
 MAX_SECTIONS = 20_000
 MAX_SYMBOLS = 500_000
+_MAX_NAME = 65_536
 
 
 class ElfError(ValueError):
@@ -64,14 +65,25 @@ class Elf:
         raw = [_SECTION.unpack_from(self._data, self._table + i * _SECTION.size) for i in range(self._count)]
         if self._names_index >= len(raw):
             raise ElfError("no table of section names")
-        names = self._slice(raw[self._names_index][4], raw[self._names_index][5])
-        return tuple(Section(_text(names, r[0]), r[1], r[4], r[5], r[6], r[7]) for r in raw)
+        names = _Names(self._slice(raw[self._names_index][4], raw[self._names_index][5]), most=2 * len(self._data))
+        return tuple(Section(names.at(r[0]), r[1], r[4], r[5], r[6], r[7]) for r in raw)
+
+    @cached_property
+    def _by_name(self) -> dict[str, Section]:
+        return {section.name: section for section in reversed(self.sections)}
 
     def section(self, name: str) -> Section | None:
-        return next((section for section in self.sections if section.name == name), None)
+        """The first of this name."""
+        return self._by_name.get(name)
 
     def content(self, section: Section) -> bytes:
         return b"" if section.type == _NO_BITS else self._slice(section.offset, section.size)
+
+    def part(self, section: Section, at: int, size: int) -> bytes:
+        """These bytes of its content, as far as it goes."""
+        if section.type == _NO_BITS or at >= section.size:
+            return b""
+        return self._slice(section.offset + at, min(size, section.size - at))
 
     def symbols(self, table: str) -> tuple[Symbol, ...]:
         """The entries of `.symtab` or `.dynsym`; none where the file lacks it."""
@@ -80,11 +92,11 @@ class Elf:
             return ()
         if found.link >= len(self.sections) or found.size > MAX_SYMBOLS * _SYMBOL.size:
             raise ElfError(f"{table} is not in order")
-        names = self.content(self.sections[found.link])
+        names = _Names(self.content(self.sections[found.link]), most=2 * len(self._data))
         content = self.content(found)
         usable = content[: len(content) - len(content) % _SYMBOL.size]
         return tuple(
-            Symbol(_text(names, name), info & 15, info >> 4, index, value, size)
+            Symbol(names.at(name), info & 15, info >> 4, index, value, size)
             for name, info, _, index, value, size in _SYMBOL.iter_unpack(usable)
         )
 
@@ -94,8 +106,19 @@ class Elf:
         return self._data[offset : offset + size]
 
 
-def _text(table: bytes, offset: int) -> str:
-    end = table.find(b"\0", offset)
-    if end < 0 or end - offset > 65_536:
-        return ""
-    return table[offset:end].decode("utf-8", "replace")
+class _Names:
+    """A table of names. Those of a file don't lie one in another, but for some that end alike: all that are read have
+    at most `most` bytes together, or a small file would fill the memory."""
+
+    def __init__(self, table: bytes, *, most: int) -> None:
+        self._table, self._left = table, most
+
+    def at(self, offset: int) -> str:
+        """Empty where it is too long, or has no end."""
+        end = self._table.find(b"\0", offset, offset + _MAX_NAME)
+        if end < 0:
+            return ""
+        self._left -= end - offset
+        if self._left < 0:
+            raise ElfError("its names are longer than the file")
+        return self._table[offset:end].decode("utf-8", "replace")

@@ -6,6 +6,7 @@ import subprocess
 from functools import cache
 
 from contract.statics import FunctionStatics
+from worker.inspect import shortened
 from worker.toolchains.base import (
     COMPILER_FILE_BYTES,
     INCLUDE,
@@ -65,7 +66,7 @@ class CppToolchain:
             entry=manifest.entry_point,
             library=library.name,
             statics=tuple(
-                FunctionStatics(function=symbol.name[:1000], architecture="x86-64", code_bytes=symbol.size)
+                FunctionStatics(function=shortened(symbol.name), architecture="x86-64", code_bytes=symbol.size)
                 for symbol in exported[:64]
             ),
             toolchain=self.versions(),
