@@ -59,7 +59,7 @@ def run_here(
         # A folder of one's own, on one's own machine.
         out.print(f"{sandbox.problem or 'the sandbox is off'}: it runs with your rights", style="yellow")
         sandbox = NoSandbox()
-    job = _job(head, base, suite, wanted).model_copy(update={"build_only": build_only, "profile": profile})
+    job = job_here(head, base, suite, wanted).model_copy(update={"build_only": build_only, "profile": profile})
     bundles = {folder.digest: folder.files for folder in (head, base) if folder}
     started = datetime.now(UTC)
     show = _Shown(out)
@@ -114,7 +114,8 @@ def to_csv(evaluation: EvaluationOut) -> str:
     return text.getvalue()
 
 
-def _job(head: Folder, base: Folder | None, suite: Suite, device_class: DeviceClass) -> Job:
+def job_here(head: Folder, base: Folder | None, suite: Suite, device_class: DeviceClass) -> Job:
+    """What a service would hand to a node, for folders that no service knows."""
     return Job(
         evaluation_id="ev_local",
         lease_token="none",  # noqa: S106 - nobody is asked
