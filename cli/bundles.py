@@ -48,18 +48,19 @@ def read_folder(path: Path) -> Folder:
             f"{path}: kernel.toml is missing",
             hint="name the folder of one revision, such as kernels/hgemm/v4_swizzle (docs/authoring.md)",
         )
+    written = _content(manifest_file, within=path.parent)
     try:
-        manifest = parse_manifest(manifest_file.read_text(), file=str(manifest_file))
+        manifest = parse_manifest(written.decode(), file=str(manifest_file))
     except (ManifestError, UnicodeDecodeError) as error:
         raise CliError(clean(str(error)), hint="docs/authoring.md lists the fields") from error
-    files = {bundle.MANIFEST: manifest_file.read_bytes()} | _sources(path)
+    files = {bundle.MANIFEST: written} | _sources(path)
     for name in manifest.shared:
         shared = path.parent / name
         if name in files:
             raise CliError(f"{manifest_file}: shared {name} is a file of the revision as well")
         if ".." in Path(name).parts or not shared.is_file():
             raise CliError(f"{manifest_file}: shared {name} is not a file in {path.parent}")
-        files[name] = shared.read_bytes()
+        files[name] = _content(shared, within=path.parent)
     suite = read_suite(path.parent) if (path.parent / "suite.toml").is_file() else None
     try:
         bundle.check(files)
@@ -90,5 +91,12 @@ def _sources(path: Path) -> Files:
     for file in sorted(path.rglob("*")):
         name = file.relative_to(path).as_posix()
         if belongs_to_revision(name) and file.is_file():
-            found[name] = file.read_bytes()
+            found[name] = _content(file, within=path.parent)
     return found
+
+
+def _content(file: Path, *, within: Path) -> bytes:
+    """A checkout may be a stranger's, whose links lead to this machine's files."""
+    if not file.resolve().is_relative_to(within):
+        raise CliError(f"{file}: it is a link that leads out of {within}", hint="a bundle has files of its own")
+    return file.read_bytes()

@@ -6,6 +6,7 @@ import io
 import re
 import tarfile
 import zlib
+from pathlib import PurePosixPath
 
 from contract.manifest import Manifest, ManifestError, parse_manifest
 
@@ -47,6 +48,8 @@ def check(files: Files) -> Manifest:
         raise BundleError("too_large", f"{size} bytes; at most {MAX_BYTES} are allowed")
     for name in files:
         check_path(name)
+        if above := [str(folder) for folder in PurePosixPath(name).parents if str(folder) in files]:
+            raise BundleError("bad_path", f"{above[0]!r} is a file, and a folder of {name!r}")
     if MANIFEST not in files:
         raise BundleError("bad_manifest", "kernel.toml is missing")
     try:

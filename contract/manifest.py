@@ -5,7 +5,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, Literal, Self, TypeVar
+from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 
@@ -17,15 +17,19 @@ from contract.suite import Suite
 
 Language = Literal["cuda", "triton", "cpp"]
 _M = TypeVar("_M", bound=Model)
+SUFFIXES: dict[str, tuple[str, ...]] = {"cuda": (".cu",), "triton": (".py",), "cpp": (".cpp", ".cc")}
+# A reader of TOML takes time by the square of a key's dots: what is longer was not written for it.
+MAX_TEXT, MAX_LINE = 256 << 10, 2000
+MAX_DIM = (1 << 63) - 1  # that a database keeps
 DEFAULT_ENTRY: dict[str, str] = {"cuda": "kernelgate_run", "cpp": "kernelgate_run", "triton": "run"}
 
 
 class Constraints(Model):
     """The cases that a revision supports. Keys are the operator's dimensions."""
 
-    multiple_of: dict[str, int] = {}
-    at_most: dict[str, int] = {}
-    only: dict[str, tuple[int, ...]] = {}
+    multiple_of: dict[str, Annotated[int, Field(ge=1, le=MAX_DIM)]] = {}
+    at_most: dict[str, Annotated[int, Field(ge=0, le=MAX_DIM)]] = {}
+    only: dict[str, tuple[Annotated[int, Field(ge=0, le=MAX_DIM)], ...]] = {}
 
     def refusal(self, dims: dict[str, int]) -> str | None:
         """Why a case of these dimensions is not supported; None where it is."""
@@ -63,6 +67,13 @@ class Manifest(Model):
         if len(set(names)) != len(names):
             raise ValueError("an architecture is named twice")
         return names
+
+    @model_validator(mode="after")
+    def _source_is_source(self) -> Self:
+        """Compilers take objects, assembly and linkers' scripts as well, which nobody can read."""
+        if not self.source.endswith(SUFFIXES[self.language]):
+            raise ValueError(f"source: {self.source[:200]!r} is no {' or '.join(SUFFIXES[self.language])} file")
+        return self
 
     @model_validator(mode="after")
     def _cpus_have_no_architectures(self) -> Self:
@@ -104,9 +115,11 @@ def check_constraints(manifest: Manifest, schema: OperatorSchema, *, file: str =
 
 def parse_toml(model: type[_M], text: str, file: str, beside: Mapping[str, Any] = MappingProxyType({})) -> _M:
     """`beside`: fields that are no part of the text, and may not be."""
+    if len(text) > MAX_TEXT or max(map(len, text.split("\n"))) > MAX_LINE:
+        raise ManifestError(f"{file}: at most {MAX_TEXT} characters are allowed, and {MAX_LINE} in a line")
     try:
         data: dict[str, Any] = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # numbers without end, brackets without end
         raise ManifestError(f"{file}: {error}") from error
     if within := [name for name in beside if name in data]:
         raise ManifestError(f"{file}: {within[0]} is not a field of the file (see docs/authoring.md)")

@@ -153,7 +153,7 @@ def open_room(parent: Path, *, sandbox: Sandbox, check: Check, disk_bytes: int =
 
 
 def only_plain(folders: Sequence[Path]) -> None:
-    """Remove what is neither a file nor a folder: a link leads whoever reads or writes there next out of the room, a pipe
+    """Remove what is neither file nor folder: a link leads whoever reads or writes there next out of the room, a pipe
     keeps its reader for ever."""
     waiting = [str(folder) for folder in folders]
     while waiting:

@@ -195,6 +195,24 @@ def test_shared_headers_and_sources_are_in_the_bundle_and_nothing_else(kernel: P
     assert read.digest == digest(read.files)
 
 
+@pytest.mark.parametrize("name", ["v4/secret.h", "v4/kernel.toml", "common.cuh"])
+def test_a_link_that_leads_out_of_the_kernels_folder_is_sent_to_nobody(stub: Stub, kernel: Path, name: str) -> None:
+    """A checkout of a stranger's branch, on a machine with secrets."""
+    manifest = kernel / "v4" / "kernel.toml"
+    outside = kernel.parent / "token"
+    outside.write_text(manifest.read_text())
+    if name == "common.cuh":
+        manifest.write_text("shared = ['common.cuh']\n" + manifest.read_text())
+    (kernel / name).unlink(missing_ok=True)
+    (kernel / name).symlink_to(outside)
+    result = runner.invoke(app, ["submit", str(kernel / "v4")])
+    assert (result.exit_code, "a link that leads out of" in result.stderr, stub.requests) == (2, True, [])
+    (kernel / name).unlink()
+    (kernel / "shared.h").write_bytes(outside.read_bytes())
+    (kernel / name).symlink_to(kernel / "shared.h")
+    assert read_folder(kernel / "v4").files[Path(name).name] == outside.read_bytes()
+
+
 def test_a_folder_without_manifest_or_suite_says_what_is_missing(stub: Stub, kernel: Path, tmp_path: Path) -> None:
     nothing = runner.invoke(app, ["submit", str(tmp_path)])
     assert (nothing.exit_code, "kernel.toml is missing" in nothing.stderr) == (2, True)

@@ -19,6 +19,13 @@ def archive_of(*members: tuple[tarfile.TarInfo, bytes]) -> bytes:
     return raw.getvalue()
 
 
+def test_a_file_is_no_folder_of_another() -> None:
+    with pytest.raises(bundle.BundleError, match="is a file, and a folder of 'a/b/c") as refused:
+        bundle.check({**FILES, "a/b": b"", "a/b/c.h": b""})
+    assert refused.value.kind == "bad_path"
+    assert bundle.check({**FILES, "a/b.h": b"", "a/c/b.h": b""}).label == "v1"
+
+
 def link(name: str, kind: bytes) -> tuple[tarfile.TarInfo, bytes]:
     info = tarfile.TarInfo(name)
     info.type = kind

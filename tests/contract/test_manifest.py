@@ -1,3 +1,5 @@
+import time
+
 import pytest
 
 from contract.devices import DeviceClass
@@ -19,7 +21,7 @@ dims = { k = 64, m = 4096, n = 4096 }
 def test_a_manifest_is_read_with_its_defaults() -> None:
     manifest = parse_manifest(MANIFEST)
     assert manifest.entry_point == "kernelgate_run"
-    assert parse_manifest(MANIFEST.replace("cuda", "triton")).entry_point == "run"
+    assert parse_manifest(MANIFEST.replace("cuda", "triton").replace(".cu", ".py")).entry_point == "run"
 
 
 @pytest.mark.parametrize(
@@ -106,7 +108,7 @@ def test_an_architecture_that_nothing_is_compiled_for_is_refused(change: str, sa
 
 def test_cpp_names_no_architectures() -> None:
     with pytest.raises(ManifestError, match="cpp is compiled for the CPU that it runs on"):
-        parse_manifest(MANIFEST.replace("cuda", "cpp") + 'architectures = ["sm_89"]\n')
+        parse_manifest(MANIFEST.replace("cuda", "cpp").replace(".cu", ".cpp") + 'architectures = ["sm_89"]\n')
 
 
 def test_a_manifest_without_architectures_is_compiled_for_the_suites_classes() -> None:
@@ -114,3 +116,27 @@ def test_a_manifest_without_architectures_is_compiled_for_the_suites_classes() -
     assert parse_manifest(MANIFEST).architectures_for(classes) == ("sm_89", "sm_103a")
     named = parse_manifest(MANIFEST + 'architectures = ["sm_103a", "sm_90a"]\n')
     assert named.architectures_for(classes) == ("sm_90a", "sm_103a")
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        pytest.param(f"[constraints.at_most]\nm = {'1' * 1900}\n", id="a number without end"),
+        pytest.param("x = " + "[\n" * 5000, id="brackets without end"),
+        pytest.param("x" + ".a" * 100_000 + " = 1\n", id="dots without end"),
+        pytest.param("# " + "\n# " * 100_000, id="a text without end"),
+        pytest.param("[constraints.multiple_of]\nm = 0\n", id="a multiple of nothing"),
+    ],
+)
+def test_what_would_keep_a_reader_busy_or_break_it_is_refused_at_once(more: str) -> None:
+    began = time.monotonic()
+    with pytest.raises(ManifestError):
+        parse_manifest(MANIFEST + more)
+    assert time.monotonic() - began < 5
+
+
+@pytest.mark.parametrize("source", ["kernel.o", "kernel.S", "kernel.ld", "kernel.so", "kernel", "kernel.cpp"])
+def test_source_is_the_languages_own(source: str) -> None:
+    assert parse_manifest(MANIFEST).source == "kernel.cu"
+    with pytest.raises(ManifestError, match=f"{source}' is no .cu file"):
+        parse_manifest(MANIFEST.replace("kernel.cu", source))
