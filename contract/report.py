@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from datetime import datetime
-from typing import Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field, field_validator
 
-from contract.base import Model
+from contract.base import Finite, Model
 from contract.devices import DeviceClass
 from contract.names import CaseId, Digest, MetricName
 from contract.outcomes import Reason, Stage
@@ -50,11 +51,19 @@ class Metric(Model):
 
     name: MetricName
     unit: str = Field(max_length=32)
-    value: float
-    low: float | None = None
-    high: float | None = None
+    value: Finite
+    low: Finite | None = None
+    high: Finite | None = None
     better: Literal["lower", "higher"] | None = None
-    samples: tuple[float, ...] = ()
+    samples: tuple[Finite, ...] = ()
+
+
+def _bounded(value: Any) -> Any:
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+# Of an output that is NaN, or of a bound of zero, the error has no measure.
+Measure = Annotated[Finite | None, BeforeValidator(_bounded)]
 
 
 class Check(Model):
@@ -63,9 +72,9 @@ class Check(Model):
     case: CaseId
     family: str = Field(max_length=64)
     passed: bool
-    error: float | None = None
-    bound: float | None = None
-    of_bound: float | None = None
+    error: Measure = None
+    bound: Measure = None
+    of_bound: Measure = None
     reason: Reason | None = None
     message: str = Field(default="", max_length=MAX_MESSAGE)
 
@@ -79,9 +88,19 @@ class CaseResult(Model):
     pairs: tuple[Pair, ...] = ()
     same_artifact: bool = False
     power_capped: bool = False
-    spread_floor: float | None = None
+    spread_floor: Finite | None = None
     judgement: Judgement | None = None
-    held_s: float | None = Field(default=None, description="seconds that the card was held")
+    held_s: Finite | None = Field(default=None, description="seconds that the card was held")
+
+    @field_validator("pairs")
+    @classmethod
+    def _times_are_finite(cls, pairs: tuple[Pair, ...]) -> tuple[Pair, ...]:
+        """A judge's clocks gave them, unlike samples from elsewhere."""
+        for place, pair in enumerate(pairs, start=1):
+            for each in pair.rounds:
+                if not all(map(math.isfinite, (*each.base, *each.head))):
+                    raise ValueError(f"a time of pair {place} is not finite")
+        return pairs
 
 
 class Environment(Model):
@@ -97,6 +116,14 @@ class Environment(Model):
     cpu: str | None = None
     host_cores: int | None = None
     sandbox: bool = False
+
+    @field_validator("clocks")
+    @classmethod
+    def _readings_are_finite(cls, clocks: dict[str, str | float | bool]) -> dict[str, str | float | bool]:
+        for name, value in clocks.items():
+            if isinstance(value, float) and not math.isfinite(value):
+                raise ValueError(f"{name} is not finite")
+        return clocks
 
 
 class Report(Model):

@@ -5,7 +5,8 @@ from sqlmodel import select
 
 from contract.devices import DeviceClass
 from contract.outcomes import OUTCOME_OF, Reason, Stage
-from contract.report import Check, Failure, LeftOut, Metric
+from contract.report import Check, Environment, Failure, LeftOut, Metric
+from contract.samples import Pair, Round
 from contract.statics import FunctionStatics
 from contract.suite import Suite
 from contract.verdicts import Judgement
@@ -247,17 +248,44 @@ def test_another_unit_than_the_histories_is_an_error_and_is_kept_out_of_it(api: 
     assert found["cases"][0]["metrics"] == []
 
 
-def test_numbers_that_json_cannot_say_are_kept_out(api: Api, node: Api) -> None:
-    [evaluation] = api.submit("v1")["evaluations"]
-    job = node.claim(evaluation)
-    text = report().model_dump_json().replace('"value":5.2', '"value":NaN').replace('"value":100.0', '"value":Infinity')
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999"])
+@pytest.mark.parametrize(
+    ("place", "field"),
+    [
+        ('"value":5.2', "cases.0.metrics.0.value"),
+        ('"low":5.1', "cases.0.metrics.0.low"),
+        ('"samples":[5.2]', "cases.0.metrics.0.samples.0"),
+        ('"spread_floor":0.01', "cases.0.spread_floor"),
+        ('"held_s":2.5', "cases.0.held_s"),
+        ('"base":[5.3]', "cases.0.pairs"),
+        ('"sm_clock_mhz":1980.0', "environment.clocks"),
+    ],
+)
+def test_a_number_that_no_database_holds_is_named_and_changes_nothing(
+    api: Api, node: Api, place: str, field: str, number: str
+) -> None:
+    job = node.claim(api.submit("v1")["evaluations"][0])
+    first = case_result(
+        FIRST,
+        metrics=(Metric(name="time", unit="us", value=5.2, low=5.1, samples=(5.2,)),),
+        spread_floor=0.01,
+        held_s=2.5,
+        pairs=(Pair(rounds=(Round(base=(5.3,), head=(5.2,)),)),),
+    )
+    good = report(first, case_result(SECOND), environment=Environment(device="a card", clocks={"sm_clock_mhz": 1980.0}))
+    text = good.model_dump_json()
+    assert place in text
+    wrong = place.partition(":")[0] + ":" + (f"[{number}]" if "[" in place else number)
     response = node.http.post(
-        f"/evaluations/{evaluation}/report",
-        content=text,
+        f"/evaluations/{job.evaluation_id}/report",
+        content=text.replace(place, wrong),
         headers={"X-Kernelgate-Lease": job.lease_token, "Content-Type": "application/json"},
     )
-    assert response.status_code == 204
-    assert [case["metrics"] for case in api.evaluation(evaluation)["cases"]] == [[], []]
+    assert response.status_code == 422
+    assert response.json()["detail"].startswith(f"{field}")
+    assert "finite" in response.json()["detail"]
+    assert api.evaluation(job.evaluation_id)["state"] == "leased"
+    node.finish(job, good)
 
 
 def test_measurements_of_a_failed_revision_are_not_for_histories(api: Api, node: Api, running) -> None:
