@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Annotated, Any
 
@@ -57,7 +58,7 @@ class Signature(Model):
     terms: str | int = 1
     families: tuple[Family, ...] = Field(default=(), max_length=32)
     baseline: str = Field(default="torch", pattern=r"^[A-Za-z0-9][A-Za-z0-9_. -]{0,39}$")
-    baseline_writes: bool = False
+    baseline_writes: bool = Field(default=False, strict=True)
 
     @field_validator("inputs", "outputs")
     @classmethod
@@ -146,7 +147,15 @@ def check_text(source: str) -> None:
 
 
 def _check_functions(tree: ast.Module) -> set[str]:
-    defined = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
+    defined: dict[str, ast.FunctionDef] = {}
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef):
+            if node.name in FUNCTIONS and node.name in defined:
+                raise OwnOperatorError(f"{FILE}:{node.lineno}: {node.name} is there twice")
+            defined[node.name] = node
+    for name, line in _bound(tree, besides=defined.values()):
+        if name in FUNCTIONS:
+            raise OwnOperatorError(f"{FILE}:{line}: {name} must be defined once, at the top: def {name}(...)")
     for name, parameters in FUNCTIONS.items():
         if name not in defined:
             if name in _REQUIRED:
@@ -156,6 +165,33 @@ def _check_functions(tree: ast.Module) -> set[str]:
         if found != parameters:
             raise OwnOperatorError(f"{FILE}:{defined[name].lineno}: {name} takes ({', '.join(parameters)})")
     return set(defined)
+
+
+def _bound(tree: ast.Module, *, besides: Iterable[ast.AST] = ()) -> Iterator[tuple[str, int]]:
+    """(name, line) of what the module itself binds, by whatever statement; its functions' own names are theirs."""
+    known = set(besides)
+    waiting: deque[ast.AST] = deque(tree.body)
+    while waiting:
+        node = waiting.popleft()
+        line = getattr(node, "lineno", 1)
+        match node:
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+                if node not in known:
+                    yield node.name, line
+                taken = [each for each in ast.walk(node) if isinstance(each, ast.Global)]
+                yield from ((name, each.lineno) for each in taken for name in each.names)
+                continue
+            case ast.Lambda():
+                continue
+            case ast.Name(id=name, ctx=ast.Store() | ast.Del()):
+                yield name, line
+            case ast.alias():
+                yield node.asname or node.name.partition(".")[0], line
+            case ast.ExceptHandler(name=str(name)) | ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
+                yield name, line
+            case ast.MatchMapping(rest=str(name)):
+                yield name, line
+        waiting.extend(ast.iter_child_nodes(node))
 
 
 def _constants(tree: ast.Module) -> dict[str, Any]:
@@ -179,11 +215,20 @@ def _constants(tree: ast.Module) -> dict[str, Any]:
     for each in ast.walk(tree):
         if isinstance(each, ast.Name) and each.id in known and each not in read and not isinstance(each.ctx, ast.Load):
             raise OwnOperatorError(f"{FILE}:{each.lineno}: {each.id} must be set once, at the top: {each.id} = ...")
+    bound = [(name, line) for name, line in _bound(tree) if name in known]
+    for place, (name, line) in enumerate(bound):
+        if known[name] not in found or name in dict(bound[:place]):
+            raise OwnOperatorError(f"{FILE}:{line}: {name} must be set once, at the top: {name} = ...")
     return found
 
 
 def _written_out(name: str, node: ast.stmt) -> Any:
     try:
-        return ast.literal_eval(node.value)  # type: ignore[attr-defined]
+        value = ast.literal_eval(node.value)  # type: ignore[attr-defined]
     except (ValueError, TypeError, RecursionError, MemoryError) as error:
         raise OwnOperatorError(f"{FILE}:{node.lineno}: {name} must be written out, without calls or names") from error
+    # Python counts True as 1.
+    truths = [each for each in ast.walk(node) if isinstance(each, ast.Constant) and isinstance(each.value, bool)]
+    if truths and name != "BASELINE_WRITES":
+        raise OwnOperatorError(f"{FILE}:{node.lineno}: {name} holds {truths[0].value!r}, which is no number or text")
+    return value

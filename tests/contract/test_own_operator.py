@@ -174,11 +174,61 @@ def test_what_is_no_arithmetic_has_none(text: str) -> None:
         "(TERMS := 9)",
         "TERMS = 3\ndel TERMS",
         "TERMS: int",
+        "TERMS = 3\nimport math as TERMS",
+        "from math import TERMS",
+        "def TERMS(): ...",
+        "class TERMS: ...",
+        "try: pass\nexcept OSError as TERMS: pass",
+        "match 1:\n    case TERMS: pass",
     ],
 )
 def test_a_constant_that_would_be_another_when_run_is_refused(line: str) -> None:
     with pytest.raises(OwnOperatorError, match="TERMS must be"):
         read_signature(f"{OPERATOR}\n{line}\n")
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("TERMS = True", "TERMS holds True, which is no number or text"),
+        ("BYTES = False", "BYTES holds False"),
+        ("BASELINE_WRITES = 1", "BASELINE_WRITES Input should be a valid boolean"),
+        ('BASELINE_WRITES = "yes"', "BASELINE_WRITES Input should be a valid boolean"),
+    ],
+)
+def test_true_is_no_number_and_a_number_is_not_true(line: str, says: str) -> None:
+    with pytest.raises(OwnOperatorError) as refused:
+        read_signature(f"{OPERATOR}\n{line}\n")
+    assert says in str(refused.value)
+    with pytest.raises(OwnOperatorError, match="INPUTS holds True"):
+        read_signature(OPERATOR.replace('"x": ("rows", "columns")', '"x": ("rows", True)'))
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("def reference(xp, inputs, dims): ...", "operator.py:16: reference is there twice"),
+        ("if True:\n    def reference(xp, inputs, dims): ...", "operator.py:17: reference must be defined once"),
+        ("try:\n    pass\nfinally:\n    reference = print", "reference must be defined once, at the top"),
+        ("async def baseline(torch, inputs, outputs, dims): ...", "baseline must be defined once"),
+        ("class reference: ...", "reference must be defined once"),
+        ("from math import gcd as reference", "reference must be defined once"),
+        ("baseline = reference", "baseline must be defined once"),
+        ("(reference := 1)", "reference must be defined once"),
+        ("def swap():\n    global reference\n    reference = print", "reference must be defined once"),
+        ("del reference", "reference must be defined once"),
+        ("if True:\n    def fill(draw, family, inputs, dims): ...", "fill must be defined once"),
+    ],
+)
+def test_a_function_that_would_be_another_when_run_is_refused(line: str, says: str) -> None:
+    with pytest.raises(OwnOperatorError) as refused:
+        read_signature(f"{OPERATOR}\n{line}\n")
+    assert says in str(refused.value)
+
+
+def test_what_a_function_names_for_itself_is_its_own() -> None:
+    helper = "def helper(reference):\n    baseline = reference\n    return [fill for fill in baseline]"
+    assert read_signature(f"{OPERATOR}\n{helper}\n").terms == 1
 
 
 def test_a_constant_may_have_its_type_beside_it() -> None:
