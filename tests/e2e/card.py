@@ -12,11 +12,12 @@ from tests.e2e.stack import Stack
 from tests.worker.jobs import FAKE_JUDGE, FAKE_RECORDER, FIXTURES
 
 HERE = Path(__file__).parent
-STAGES = ("sanitize", "profile")
+TOOLS = ("sanitize", "profile")
+STAGES = ("record", *TOOLS)
 
 
 class Card:
-    """`folder`: for the stack that it is part of. `tools`: the stand-ins for NVIDIA's, which a sandbox shows them."""
+    """`folder`: for the stack that it is part of. `tools`: the stand-ins, which a sandbox shows them."""
 
     def __init__(self, folder: Path, cubin: Path) -> None:
         self.folder = folder
@@ -24,17 +25,18 @@ class Card:
         libraries = folder / "libraries"
         for each in (self.tools, libraries):
             each.mkdir(parents=True)
-        for file in (HERE / "held_tool.py", FIXTURES / "fake_examined.py"):
+        for file in (HERE / "held_program.py", FIXTURES / "fake_examined.py"):
             shutil.copy(file, self.tools)
-        for stage in STAGES:
+        for stage in TOOLS:
             self._program(stage)
         library = libraries / "libnvidia-ml.so.1"
         subprocess.run(["gcc", "-shared", "-fPIC", str(HERE / "nvml.c"), "-o", str(library)], check=True)
+        record = [str(self.tools / "held_program.py"), "record", str(self.tools), FAKE_RECORDER, "fine", str(cubin)]
         self.worker = {
             "KERNELGATE_DEVICE_CLASS": "h200",
             "KERNELGATE_CALIBRATION_S_A_DAY": "0",
             "KERNELGATE_JUDGE": json.dumps([FAKE_JUDGE]),
-            "KERNELGATE_RECORDER": json.dumps([FAKE_RECORDER, "fine", str(cubin)]),
+            "KERNELGATE_RECORDER": json.dumps(record),
             "KERNELGATE_EXAMINED": json.dumps([str(self.tools / "fake_examined.py"), "fine"]),
             "KERNELGATE_COMPUTE_SANITIZER": str(self.tools / "sanitize-tool"),
             "KERNELGATE_NCU": str(self.tools / "profile-tool"),
@@ -49,7 +51,7 @@ class Card:
 
     def _program(self, stage: str) -> None:
         file = self.tools / f"{stage}-tool"
-        file.write_text(f'#!/bin/sh\nexec {sys.executable} {self.tools / "held_tool.py"} {stage} "$@"\n')
+        file.write_text(f'#!/bin/sh\nexec {sys.executable} {self.tools / "held_program.py"} {stage} "$@"\n')
         file.chmod(0o755)
 
 
