@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import secrets
 import sys
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,10 +38,12 @@ class NotExaminedError(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class Looked:
-    """`ended`: whether every case was called to its end. `tail`: the last that it printed."""
+    """`ended`: whether every case was called to its end. `late`: when and where it was ended, if it took too long.
+    `tail`: the last that it printed."""
 
     log: str
     ended: bool
+    late: str
     tail: str
 
 
@@ -72,7 +73,8 @@ class Examiner:
                 blind.append(f"{tool}: {error}")
                 continue
             if log.finding is not None:
-                case = self._blamed(program, tool, cases)
+                # Where it didn't get through all of them, it won't through each alone.
+                case = self._blamed(program, tool, cases) if log.errors is not None else None
                 raise Failed(Reason.SANITIZER_FINDING, Stage.SANITIZE, f"{tool}: {log.finding}", case=case)
             clean.append(tool)
         found = f"{', '.join(clean)}: no errors in {len(cases)} cases" if clean else ""
@@ -96,6 +98,8 @@ class Examiner:
                 command=lambda log: ncu.command(program.path, log=log, architecture=architecture),
                 limit_s=self.settings.profile_limit_s,
             )
+            if looked.late:
+                raise NotExaminedError(looked.late)
             try:
                 into[case.case] = ncu.metrics_of(looked.log, functions, architecture=architecture)
             except ncu.CountersError as error:
@@ -135,6 +139,9 @@ class Examiner:
             limit_s=self.settings.sanitize_limit_s,
         )
         log = sanitizer.read(looked.log)
+        # What it had found by then, it has found.
+        if log.finding is None and looked.late:
+            raise NotExaminedError(f"{looked.late}; nothing is known of the rest")
         if log.finding is None and (log.errors != 0 or not looked.ended):
             placeless = f"{log.errors} errors, and none has a place in a kernel"
             said = log.complaint or (placeless if log.errors else "it did not get to the end of the calls")
@@ -168,7 +175,7 @@ class Examiner:
         limit_s = min(limit_s, self.left_s())
         if limit_s <= 0:
             raise NotExaminedError("the evaluation has no time left for it")
-        ended, case = False, cases[0].case
+        ended, late, begun = False, "", [cases[0].case]
         with self.room.start(
             [*prefix, *command(log), sys.executable, *self.settings.examined, str(job)],
             cwd=out,
@@ -176,19 +183,19 @@ class Examiner:
             stdin=b"",
             writable=(out,),
         ) as child:
-            began = time.monotonic()
             try:
                 for line in child.lines():
                     says = _parse(line)
                     ended |= isinstance(says, Examined)
-                    case = says.case if isinstance(says, Examining) else case
-            except TimedOut as error:
-                spent = time.monotonic() - began
-                raise NotExaminedError(f"it was ended after {spent:.0f} s, in {case}") from error
+                    if isinstance(says, Examining) and says.case not in begun:
+                        begun.append(says.case)
+            except TimedOut:
+                where = f"{begun[-1]}, case {len(begun)} of {len(cases)}"
+                late = f"too slow under the tool: it was ended after {limit_s:.0f} s, in {where}"
             except DiskFull as error:
                 raise NotExaminedError(str(error)) from error
             tail = child.stderr.value().decode("utf-8", "replace").strip()[-_TAIL:]
-        return Looked(log=_text(log), ended=ended, tail=tail)
+        return Looked(log=_text(log), ended=ended, late=late, tail=tail)
 
 
 def _record(case: ExamineCase) -> LaunchRecord:

@@ -95,7 +95,8 @@ def test_a_finding_is_incorrect_with_the_tools_words_and_the_case_that_shows_it(
         ("", (), "this node has no /nowhere/compute-sanitizer"),
         ("unsupported", (), "Device not supported"),
         ("clean", ("crash",), "CUDA_ERROR_LAUNCH_FAILED"),
-        ("hangs", (), "it was ended after 3 s"),
+        ("hangs", (), "memcheck: too slow under the tool: it was ended after 3 s, in m=16,n=16,k=16, case 3 of 3;"),
+        ("clean", ("slow",), "it was ended after 3 s, in m=48,n=48,k=48, case 2 of 3; nothing is known of the rest"),
     ],
 )
 def test_a_sanitizer_that_can_not_look_leaves_the_verdict_as_it_is(tmp_path, cubin, plot, examined, words):
@@ -104,6 +105,13 @@ def test_a_sanitizer_that_can_not_look_leaves_the_verdict_as_it_is(tmp_path, cub
     assert words in left_out(report)[Stage.SANITIZE]
     assert last_stages(report) == []
     assert len(report.cases) == 2
+
+
+def test_what_was_found_counts_though_the_tool_was_too_slow_for_the_rest(tmp_path, cubin):
+    report = run(tmp_path, cubin, sanitizer="finds_and_hangs")
+    assert report.failure.reason is Reason.SANITIZER_FINDING
+    assert report.failure.message.startswith("memcheck: Invalid __global__ read of size 4 bytes\nat spilled")
+    assert report.failure.case is None
 
 
 def test_what_one_tool_can_not_see_another_finds_all_the_same(tmp_path, cubin):

@@ -24,8 +24,8 @@ _OF_ITSELF = re.compile(
 
 @dataclass(frozen=True)
 class Log:
-    """errors: None where the tool did not get to its end. finding: the first one, with its place; None where there is
-    none. complaint: what the tool says of itself."""
+    """errors: None where the tool did not get to its end. finding: the first one until there, with its place; None
+    where there is none. complaint: what the tool says of itself."""
 
     errors: int | None
     finding: str | None
@@ -57,7 +57,7 @@ def read(text: str) -> Log:
     said = next((block for block in blocks if _OF_ITSELF.search(block)), None)
     return Log(
         errors=errors,
-        finding=_shown(findings[0]) if findings and errors else None,
+        finding=_shown(findings[0]) if findings and errors != 0 else None,
         complaint=_shown(said) if said else None,
     )
 
