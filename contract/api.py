@@ -10,7 +10,7 @@ from pydantic import Field
 
 from contract.base import Model
 from contract.devices import DeviceClass
-from contract.names import CommitId, Digest, KernelName, Label, MetricName, ProjectSlug
+from contract.names import CommitId, Digest, KernelName, Label, MetricName, NodeName, ProjectSlug
 from contract.outcomes import Outcome, Reason, Stage, State, Verdict
 from contract.report import CaseResult, Check, Environment, LeftOut, StageTime
 from contract.statics import FunctionStatics
@@ -257,7 +257,7 @@ class ImportOut(Model):
 class TokenIn(Model):
     scope: Scope
     project: ProjectSlug | None = None
-    node: str | None = None
+    node: NodeName | None = None
     note: str = Field(default="", max_length=200)
 
 

@@ -19,13 +19,16 @@ from contract.statics import StaticMetric
 
 Fraction = Annotated[float, Field(gt=0, lt=1)]
 
+# What a C int holds.
+Dim = Annotated[int, Field(lt=1 << 31)]
+
 SanitizerTool = Literal["memcheck", "racecheck", "initcheck", "synccheck"]
 
 
 class Case(Model):
     """One set of dimensions. `dims` maps each parameter of the operator to its value; a flag is 0 or 1."""
 
-    dims: dict[str, int]
+    dims: dict[str, Dim]
     title: str | None = None
     family: str | None = Field(default=None, description="cases of one family form a scaling curve")
     allowed_slowdown: Fraction | None = None
@@ -118,6 +121,14 @@ class Suite(Model):
     policy: Policy = Policy()
     allowances: tuple[Allowance, ...] = ()
     predictions: tuple[Prediction, ...] = ()
+
+    @field_validator("revisions")
+    @classmethod
+    def _listed_once(cls, revisions: tuple[str, ...]) -> tuple[str, ...]:
+        twice = next((name for place, name in enumerate(revisions) if name in revisions[:place]), None)
+        if twice is not None:
+            raise ValueError(f"{twice[:80]} is listed twice")
+        return revisions
 
     @field_validator("operator_source")
     @classmethod

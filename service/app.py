@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import anyio.to_thread
-from fastapi import APIRouter, FastAPI
+from fastapi import APIRouter, Depends, FastAPI
 from starlette.concurrency import run_in_threadpool
 from starlette.middleware.gzip import GZipMiddleware
 
@@ -30,6 +30,7 @@ from service.api import (
     tokens,
     worker,
 )
+from service.api.queries import check_query
 from service.api.state import PROBLEMS, Services
 from service.auth import BEARER
 from service.database import Database, upgrade
@@ -90,7 +91,7 @@ def create_app(settings: Settings | None = None, *, publisher: Publisher | None 
     app.add_middleware(GZipMiddleware, minimum_size=4096, compresslevel=3)
     app.add_middleware(SecurityHeaders)
     problems.install(app)
-    api = APIRouter(prefix=API, dependencies=[BEARER])
+    api = APIRouter(prefix=API, dependencies=[BEARER, Depends(check_query)])
     for module in _ROUTERS:
         api.include_router(module.router, responses=PROBLEMS)
     app.include_router(api)

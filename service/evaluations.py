@@ -24,6 +24,9 @@ from service.problems import ProblemError
 from service.projects import suite_of
 from service.settings import Settings
 
+# What an earlier evaluation must not be to stand for the one that is asked for.
+NO_ANSWER = (Outcome.INFRASTRUCTURE_ERROR, Outcome.CANCELLED)
+
 
 def check_device_class(suite: Suite, device_class: DeviceClass) -> None:
     """A suite says where its kernel is measured; on `cpu` anything may be compiled, and verified where that works."""
@@ -51,7 +54,7 @@ def ensure_evaluation(
 ) -> Evaluation | None:
     """A new evaluation, or None where the question was asked before: with the same base, or, where no base is named,
     with any (which revision is newest changes; asking again must add nothing). A profile that is asked for later takes
-    a repeat."""
+    a repeat, and so does what was cancelled or could not be measured."""
     check_device_class(suite_of(suite_row, kernel), device_class)
     asked = select(Evaluation.id).where(
         Evaluation.revision_id == revision.id,
@@ -59,6 +62,8 @@ def ensure_evaluation(
         Evaluation.suite_digest == suite_row.digest,
         Evaluation.protocol_version == PROTOCOL_VERSION,
         col(Evaluation.build_only).is_(build_only),
+        col(Evaluation.cancel_requested).is_(False),
+        col(Evaluation.outcome).is_(None) | col(Evaluation.outcome).not_in(NO_ANSWER),
     )
     if base is not None:
         asked = asked.where(Evaluation.base_key == base.id)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, cast
 
-from fastapi import FastAPI, Request
+from fastapi import FastAPI, Request, status
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from sqlalchemy.exc import DataError, IntegrityError
@@ -76,12 +76,15 @@ def invalid_request(errors: Sequence[Any]) -> ProblemError:
     return ProblemError(422, "invalid-request", f"{field or 'body'}: {message}{more}", field=field or None)
 
 
-def _http(_request: Request, raised: Exception) -> JSONResponse:
+def _http(request: Request, raised: Exception) -> JSONResponse:
     error = cast("HTTPException", raised)
-    name = {404: "not-found", 405: "method-not-allowed", 413: "request-too-large"}.get(
-        error.status_code, f"http-{error.status_code}"
-    )
-    return respond(ProblemError(error.status_code, name, str(error.detail)), dict(error.headers or {}))
+    detail, path = str(error.detail), request.url.path[:200]
+    if error.status_code == status.HTTP_404_NOT_FOUND:
+        detail = f"there is nothing at {path!r}; /api/v1/docs lists what there is"
+    elif error.status_code == status.HTTP_405_METHOD_NOT_ALLOWED:
+        detail = f"{request.method} is no method of {path!r}; /api/v1/docs lists what there is"
+    name = _NAMES.get(error.status_code, f"http-{error.status_code}")
+    return respond(ProblemError(error.status_code, name, detail), dict(error.headers or {}))
 
 
 def _conflict(_request: Request, _error: Exception) -> JSONResponse:

@@ -99,7 +99,10 @@ def submit(
         session.add(revision)
         session.flush()
     if idempotency_key:
-        fingerprint = fingerprint_of("revision", kernel.id, identity)
+        asked = wanted.model_dump_json(exclude={"files"})
+        fingerprint = fingerprint_of("revision", kernel.id, identity, asked)
+        if recall(session, project=project, key=idempotency_key, fingerprint=fingerprint) is not None:
+            return Submitted(revision=revision, project=project, kernel=kernel, created=False, queued=[])
         remember(session, project=project, key=idempotency_key, fingerprint=fingerprint, resource_id=revision.id)
     base = named_base(session, kernel=kernel, head=revision, name=wanted.base) if wanted.base else None
     queued = [

@@ -23,7 +23,7 @@ async def stream_events(
     evaluation_id: str,
     services: ServicesDep,
     principal: Reader,
-    last_event_id: Annotated[int, Header(ge=0, description="resume after this event")] = 0,
+    last_event_id: Annotated[int, Header(ge=0, lt=1 << 31, description="resume after this event")] = 0,
 ) -> Response:
     """Server-sent events from the first (or from `Last-Event-ID`) to the end: `progress` carries a Progress, `state`
     and `finished` carry the evaluation as it is when sent. Ends when the evaluation has; 204 where nothing is left."""
@@ -60,4 +60,7 @@ def _after(
         ended = evaluation.state in ENDED
         events = events_after(session, evaluation_id=evaluation_id, number=number)
         wanted = any(event.kind != "progress" for event in events)
+        if wanted:
+            # It may have ended between the two looks at it; what an event tells of must be in it.
+            session.refresh(evaluation)
         return events, ended, evaluation_out(session, evaluation).model_dump_json() if wanted else ""

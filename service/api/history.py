@@ -24,7 +24,7 @@ _ANSWERS: Kept[bytes] = Kept(128)
 router = APIRouter(tags=["kernels"])
 
 Case = Annotated[str, Query(max_length=200, examples=["m=4096,n=4096,k=4096"], description="empty: of no case")]
-Metric = Annotated[str, Query(max_length=63, examples=["time"])]
+Metric = Annotated[MetricName, Query(examples=["time"])]
 Limit = Annotated[int, Query(ge=1, le=MOST_POINTS, description="how many points, the newest")]
 Before = Annotated[str | None, Query(max_length=40, description="only points before this revision id")]
 After = Annotated[str | None, Query(max_length=40, description="only points after this revision id")]

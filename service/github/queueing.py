@@ -19,7 +19,7 @@ from service.bases import position_of
 from service.columns import now
 from service.database import insert_if_missing
 from service.dispatch import Wake, wake_of
-from service.evaluations import next_repeat, queue
+from service.evaluations import NO_ANSWER, next_repeat, queue
 from service.github.plans import Plan, Planned, Preview, Target, Version
 from service.github.tables import GithubGate, GithubGateEvaluation
 from service.kernels import series_order
@@ -33,8 +33,6 @@ from service.states import ENDED
 from service.store import Store
 from service.text import clean_json
 
-# What an earlier answer must not be to stand for this one.
-_NO_ANSWER = (Outcome.INFRASTRUCTURE_ERROR, Outcome.CANCELLED)
 _MEASURED = (Outcome.PASSED, Outcome.SLOWER, Outcome.INCONCLUSIVE)
 
 
@@ -258,7 +256,7 @@ def _answered(session: Session, question: Question) -> Evaluation | None:
             Evaluation.protocol_version == PROTOCOL_VERSION,
             col(Evaluation.build_only).is_(question.build_only),
             col(Evaluation.cancel_requested).is_(False),
-            col(Evaluation.outcome).is_(None) | col(Evaluation.outcome).not_in(_NO_ANSWER),
+            col(Evaluation.outcome).is_(None) | col(Evaluation.outcome).not_in(NO_ANSWER),
         )
     )
     if question.base is None:

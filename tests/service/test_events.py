@@ -6,6 +6,7 @@ import pytest
 
 from contract.api import EvaluationOut
 from contract.job import Progress
+from service.api import events
 from tests.service.client import Api, report
 
 
@@ -18,7 +19,7 @@ def evaluation(api: Api) -> str:
 def stream(api: Api, evaluation: str, *, last: str | None = None) -> list[dict[str, Any]]:
     """Every event until the stream ends."""
     headers = {"Last-Event-ID": last} if last else {}
-    events: list[dict[str, Any]] = []
+    told: list[dict[str, Any]] = []
     current: dict[str, Any] = {}
     with api.http.stream("GET", f"/evaluations/{evaluation}/events", headers=headers) as response:
         assert response.status_code in {200, 204}
@@ -27,9 +28,9 @@ def stream(api: Api, evaluation: str, *, last: str | None = None) -> list[dict[s
             if field in {"id", "event", "data"}:
                 current[field] = value
             elif not line and current:
-                events.append(current)
+                told.append(current)
                 current = {}
-    return events
+    return told
 
 
 def test_the_stream_tells_each_step_and_ends_with_the_evaluation(api: Api, node: Api, evaluation: str) -> None:
@@ -54,6 +55,25 @@ def test_the_stream_tells_each_step_and_ends_with_the_evaluation(api: Api, node:
     assert (progress.stage, progress.done, progress.total) == ("measure", 1, 2)
     assert progress.detail == "a\n\nevent: finished"
     assert progress.at is not None
+    assert EvaluationOut.model_validate_json(told[-1]["data"]).outcome == "passed"
+
+
+def test_the_last_event_has_the_outcome_even_where_the_end_comes_while_the_stream_looks(
+    api: Api, node: Api, evaluation: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = node.claim(evaluation)
+    look = events.events_after
+    # The first look only tells whether there is anything to tell.
+    steps = [lambda: None, lambda: node.finish(job, report())]
+
+    def end_between(*args: Any, **options: Any) -> Any:
+        if steps:
+            steps.pop(0)()
+        return look(*args, **options)
+
+    monkeypatch.setattr(events, "events_after", end_between)
+    told = stream(api, evaluation)
+    assert told[-1]["event"] == "finished"
     assert EvaluationOut.model_validate_json(told[-1]["data"]).outcome == "passed"
 
 

@@ -18,8 +18,8 @@ def bring(api, running):
         api.ok("POST", "/revisions", json=submission(f"v-{name}"))
 
 
-# Revisions are a project's; nobody else minds.
-OF = {"project": "local"}
+# Revisions and evaluations are a project's.
+OF = {"/revisions": {"project": "local"}, "/evaluations": {"project": "local"}}
 LISTS = {
     "/projects": "slug",
     "/projects/local/kernels": "name",
@@ -34,11 +34,11 @@ LISTS = {
 def test_pages_together_are_the_whole_list(api, running, path):
     bring(api, running)
     key = LISTS[path]
-    whole = [each[key] for each in api.ok("GET", path, params=OF)["items"]]
+    whole = [each[key] for each in api.ok("GET", path, params=OF.get(path))["items"]]
     assert len(whole) == len(set(whole)) >= len(NAMES)
     paged, after = [], None
     for _ in whole:
-        page = api.ok("GET", path, params={**OF, "limit": 2, **({"after": after} if after else {})})
+        page = api.ok("GET", path, params={**OF.get(path, {}), "limit": 2, **({"after": after} if after else {})})
         assert len(page["items"]) <= 2
         paged += [each[key] for each in page["items"]]
         after = page["next"]
@@ -51,8 +51,8 @@ def test_pages_together_are_the_whole_list(api, running, path):
 @pytest.mark.parametrize("path", LISTS)
 def test_no_page_is_longer_than_a_page(api, path):
     for limit in (0, 201):
-        assert api.problem("GET", path, params={**OF, "limit": limit})["type"] == "invalid-request"
-    assert api.problem("GET", path, params={**OF, "after": "x" * 101})["type"] == "invalid-request"
+        assert api.problem("GET", path, params={**OF.get(path, {}), "limit": limit})["type"] == "invalid-request"
+    assert api.problem("GET", path, params={**OF.get(path, {}), "after": "x" * 101})["type"] == "invalid-request"
 
 
 def test_what_is_new_before_the_page_shifts_nothing(api):
