@@ -44,8 +44,9 @@ def read_folder(path: Path) -> Folder:
     path = path.resolve()
     manifest_file = path / bundle.MANIFEST
     if not manifest_file.is_file():
+        missing = "kernel.toml is missing" if path.is_dir() else "no such folder"
         raise CliError(
-            f"{path}: kernel.toml is missing",
+            f"{path}: {missing}",
             hint="name the folder of one revision, such as kernels/hgemm/v4_swizzle (docs/authoring.md)",
         )
     written = _content(manifest_file, within=path.parent)

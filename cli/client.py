@@ -137,7 +137,7 @@ class Client:
             where = ".".join(str(part) for part in problem["loc"])
             raise CliError(
                 f"{response.request.url.path}: the answer is not understood ({where}: {problem['msg']})",
-                hint="the service may be of another version than this command",
+                hint="it may be of another version than this command, or KERNELGATE_URL is not where it begins",
                 code=Exit.NOT_MEASURED,
             ) from error
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,7 +14,9 @@ from cli.client import Client
 from cli.errors import CliError, ProblemError
 from contract.api import EvaluationOut, ImportIn, ImportOut, RevisionIn, RevisionOut, SuiteOut
 from contract.devices import DeviceClass
+from contract.outcomes import State
 from contract.suite import Suite
+from contract.views import NodePage
 
 
 @dataclass(frozen=True)
@@ -88,6 +91,22 @@ def asked_for(client: Client, revision: RevisionOut, wanted: Wanted) -> tuple[Ev
             newest.setdefault(found.device_class, found)
     return tuple(
         found for klass, found in newest.items() if not wanted.device_classes or klass in wanted.device_classes
+    )
+
+
+def unserved(client: Client, evaluations: Iterable[EvaluationOut]) -> tuple[str, ...]:
+    """Of what waits, the classes that no node takes at this moment, each in a sentence."""
+    waiting = {one.device_class for one in evaluations if one.state is State.QUEUED and not one.build_only}
+    if not waiting:
+        return ()
+    try:
+        nodes = list(client.items("/nodes", NodePage))
+    except CliError:
+        return ()  # what was submitted is: this is only a hint
+    at_hand = {node.device_class for node in nodes if node.state in {"idle", "busy"}}
+    return tuple(
+        f"no node of class {klass.value} is here now: it waits for one (`kernelgate nodes`)"
+        for klass in sorted(waiting - at_hand)
     )
 
 

@@ -136,12 +136,15 @@ def _conclude(client: Client, submitted: list[Submitted], *, wait: bool, as_json
     from cli.show.evaluation import title  # noqa: PLC0415
     from cli.show.live import watch_all  # noqa: PLC0415
     from cli.show.output import print_json  # noqa: PLC0415
+    from cli.submission import unserved  # noqa: PLC0415
 
     out = console(stderr=as_json)
     for one in submitted:
         for note in one.notes:
             out.print(note, style="yellow")
     evaluations = [evaluation for one in submitted for evaluation in one.evaluations]
+    for note in unserved(client, evaluations):
+        out.print(note, style="yellow")
     if not wait:
         for evaluation in evaluations:
             out.print(f"{evaluation.id}  {title(evaluation)}: {evaluation.state.value}")

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from cli.errors import CliError, Exit
+from contract.text import one_line
 
 FOLDER = ".kernelgate"
 
@@ -97,8 +98,12 @@ def find_home() -> Home:
 
 
 def service_address(home: Home) -> tuple[str, str | None]:
-    """URL and token: KERNELGATE_URL and KERNELGATE_TOKEN, else the local service's."""
-    url, token = os.environ.get("KERNELGATE_URL"), os.environ.get("KERNELGATE_TOKEN")
+    """URL and token: KERNELGATE_URL and KERNELGATE_TOKEN, else the local service's. Raises CliError."""
+    url, token = _given("KERNELGATE_URL"), _given("KERNELGATE_TOKEN")
+    if url is not None and not url.startswith(("http://", "https://")):
+        raise CliError(f"KERNELGATE_URL is {one_line(url)!r}", hint="it begins with http:// or https://")
+    if token is not None and not (token.isascii() and token.isprintable()):
+        raise CliError("KERNELGATE_TOKEN holds what no token does", hint="was more copied than the token?")
     running = home.running()
     if url is None and running is None:
         raise CliError(
@@ -113,6 +118,11 @@ def service_address(home: Home) -> tuple[str, str | None]:
     if token is None and running is not None and url.rstrip("/") == running.url.rstrip("/"):
         token = home.token()
     return url, token
+
+
+def _given(variable: str) -> str | None:
+    """Its value without what a file or a copy adds around it; None where it is empty."""
+    return os.environ.get(variable, "").strip() or None
 
 
 def write_private(path: Path, text: str) -> None:

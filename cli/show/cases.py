@@ -25,11 +25,18 @@ def shown(value: Metric | None) -> str:
     return "" if value is None else number(value.value, value.low, value.high)
 
 
+_LEAST_WIDTH = 8
+
+
 def plain_table(*columns: tuple[str, str]) -> Table:
     """A table without rules: (header, "left" or "right") a column."""
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
     for header, side in columns:
-        table.add_column(header, justify="right" if side == "right" else "left", no_wrap=side == "right")
+        if side == "right":
+            table.add_column(header, justify="right", no_wrap=True)
+        else:
+            # On a narrow terminal words wrap; none of them vanishes.
+            table.add_column(header, min_width=_LEAST_WIDTH, overflow="fold")
     return table
 
 

@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.live import Live
 
 from cli.client import Client
+from cli.errors import CliError, Exit
 from cli.follow import follow
 from cli.show.evaluation import evaluation_view, one_liner
 from contract.api import EvaluationOut
@@ -25,7 +26,14 @@ def watch_all(
         if number:
             console.print()
         watch = _watch_live if console.is_terminal else _watch_plainly
-        final = watch(client, evaluation, console)
+        try:
+            final = watch(client, evaluation, console)
+        except KeyboardInterrupt:
+            raise CliError(
+                "stopped watching; the evaluation goes on",
+                hint=f"`kernelgate watch {evaluation}` follows it again, `kernelgate cancel {evaluation}` ends it",
+                code=Exit.INTERRUPTED,
+            ) from None
         suite = (suites or {}).get(final.kernel)
         link = f"{client.url}/revisions/{final.revision.id}"
         console.print(evaluation_view(with_pairs(client, final), suite=suite, link=link))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Sequence
 
+import typer
 from pydantic import BaseModel
 
 
@@ -16,4 +16,4 @@ def print_json(value: BaseModel | Sequence[BaseModel]) -> None:
         if isinstance(value, BaseModel)
         else [one.model_dump(mode="json") for one in value]
     )
-    sys.stdout.write(json.dumps(content, indent=2) + "\n")
+    typer.echo(json.dumps(content, indent=2))

@@ -17,6 +17,7 @@ from contract.outcomes import Outcome, Stage, State, Verdict
 from contract.report import CaseResult, Check, Environment, Metric, StageTime
 from contract.suite import Suite
 from contract.verdicts import Judgement
+from contract.views import NodeDetail
 
 AT = datetime(2026, 12, 1, tzinfo=UTC)
 URL = "http://stub"
@@ -94,6 +95,30 @@ def queued(**changes: Any) -> EvaluationOut:
         "environment": None,
     }
     return evaluation(**{**nothing, **changes})
+
+
+def node(**changes: Any) -> NodeDetail:
+    """An H200 that has nothing to do."""
+    known = NodeDetail(
+        name="gpu-07",
+        device_class=DeviceClass.H200,
+        device="NVIDIA H200",
+        driver="580.159",
+        host="rack-3",
+        state="idle",
+        problem=None,
+        evaluation=None,
+        last_seen_at=AT,
+        sandbox=True,
+        work=None,
+        measured_at=None,
+        clocks={},
+        spread=None,
+        spread_floor=None,
+        learnt=(),
+        outages=(),
+    )
+    return known.model_copy(update=changes)
 
 
 def problem(status: int, kind: str, detail: str, field: str | None = None) -> httpx.Response:

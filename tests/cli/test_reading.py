@@ -24,8 +24,8 @@ from contract.devices import DeviceClass
 from contract.outcomes import Outcome, Verdict
 from contract.regressions import ChangeOut, ChangesOut, RevisionSpot
 from contract.statics import FunctionStatics
-from contract.views import KernelDetail, NodeDetail, NodePage, Work
-from tests.cli.stub import AT, Stub, answer, evaluation, problem, revision
+from contract.views import KernelDetail, NodePage, Work
+from tests.cli.stub import AT, Stub, answer, evaluation, node, problem, revision
 
 CASES = ("m=1024,n=1024,k=1024", "m=4096,n=4096,k=4096")
 KERNEL = KernelDetail(
@@ -255,28 +255,10 @@ def test_watch_follows_to_the_end_and_its_code_says_how(service: Stub) -> None:
 
 
 def test_nodes_are_listed_with_what_they_do(service: Stub) -> None:
-    node = NodeDetail(
-        name="gpu-07",
-        device_class=DeviceClass.H200,
-        device="NVIDIA H200",
-        driver="580.159",
-        host="rack-3",
-        state="unhealthy",
-        problem="NVML \x1b[5mdoes not answer",
-        evaluation=None,
-        last_seen_at=AT,
-        sandbox=True,
-        work=None,
-        measured_at=None,
-        clocks={},
-        spread=None,
-        spread_floor=None,
-        learnt=(),
-        outages=(),
-    )
+    ill = node(name="gpu-07", state="unhealthy", problem="NVML \x1b[5mdoes not answer")
     work = Work(evaluation="ev_1", project="local", kernel="hgemm", label="v4")
-    busy = node.model_copy(update={"name": "gpu-08", "state": "busy", "problem": None, "work": work})
-    service.routes["GET /nodes"] = NodePage(items=(node, busy))
+    busy = node(name="gpu-08", state="busy", work=work)
+    service.routes["GET /nodes"] = NodePage(items=(ill, busy))
     output = runner.invoke(app, ["nodes"]).output
     assert "gpu-07" in output
     assert "NVML does not answer" in output
