@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import random
+from unittest import mock
 
 import pytest
 
 from contract.layout import lay_out
+from contract.outcomes import Reason
 from tests.cheats.conftest import DIMS, Judged
 from worker.judge.device_cpu import CpuDevice
+from worker.judge.faults import FaultError
 from worker.judge.secret import SecretRandom
+from worker.judge.sides import Revision
 from worker.judge.slots import Slots
 from worker.operators.gemm import GEMM
+from worker.protocol import CpuArtifact, LauncherReply, Side
 
 
 @pytest.mark.parametrize("entry", ["writes_nothing", "hands_out_old_memory"])
@@ -64,6 +69,30 @@ def test_19_an_input_that_is_changed_is_incorrect(judged: Judged) -> None:
 
 def test_20_a_write_beside_the_output_is_incorrect(judged: Judged) -> None:
     assert judged("writes_past_its_output", measure=False).reason == "out_of_bounds_write"
+
+
+@pytest.mark.parametrize("wanted", [-4096, -1, 1 << 63])
+def test_20_a_workspace_of_no_size_that_there_is_is_refused(wanted: int) -> None:
+    """A negative one would lay slots over one another."""
+    tensors = GEMM.tensors(DIMS, "fp32")
+    artifact = CpuArtifact(library="kernel.so", entry="kernelgate_run")
+    arena = CpuDevice().arena(1 << 20)
+    revision = Revision(
+        "head",
+        Side(label="v1", artifact_digest="0" * 64, artifact=artifact),
+        device=CpuDevice(),
+        arena=arena,
+        run_as=(),
+        call_limit_s=1.0,
+    )
+    launcher = mock.Mock()
+    launcher.ask.return_value = LauncherReply(ok=True, workspace_bytes=wanted)
+    with pytest.raises(FaultError, match=f"asks for {wanted} bytes of workspace") as caught:
+        revision.load(launcher, "m=24,n=40,k=32", DIMS, tensors)
+    assert (caught.value.reason, caught.value.side) == (Reason.RETURNED_ERROR, "head")
+    launcher.ask.return_value = LauncherReply(ok=True, workspace_bytes=4096)
+    assert revision.load(launcher, "m=24,n=40,k=32", DIMS, tensors).workspace_bytes == 4096
+    arena.close()
 
 
 def test_21_an_output_that_changes_after_the_call_is_untrusted(judged: Judged) -> None:
