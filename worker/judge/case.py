@@ -48,6 +48,7 @@ class CaseRun:
     workspace_bytes: int = 0
     plan: Plan | None = None
     capped: bool = False
+    estimates: dict[str, float] = field(default_factory=dict)  # us a call by side, when the plan was made
     rounds_a_pair: int | None = None
     rounds: list[list[tuple[list[Turn], list[Turn]]]] = field(default_factory=list)
     first_calls: list[Burst] = field(default_factory=list)
@@ -83,6 +84,12 @@ class CaseRun:
             capped=self.capped,
         )
         return CAPPED if learnt is None and self.capped else learnt
+
+    def forget(self) -> None:
+        """What was measured by this plan: there is to be another."""
+        self.plan, self.rounds_a_pair, self.looked_at, self.judgement = None, None, 0, None
+        self.rounds, self.baselines = [], {}
+        self.__dict__.pop("spread_floor", None)
 
     def comparison(self) -> Comparison:
         """What the last look saw."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -24,6 +25,8 @@ ALONE_PROCESSES = 4
 _CALIBRATION_US = 4_000.0
 _SUSTAINED_US = 120_000.0  # long enough for the card to say that its power is capped
 _MOST_ROUNDS = 4
+_MOST_PLANS = 3
+_APART = 4  # times as many calls in a burst
 
 
 class Measurement:
@@ -104,10 +107,21 @@ class Measurement:
         players_by_turn = list(players.values()) if pair % 2 == 0 else list(players.values())[::-1]
         calls = {player.side: first_call(run.subject, player, self._random) for player in players_by_turn}
         run.first_calls.append(calls["head"])
-        if run.plan is None:
-            self._make_plan(run, players)
-            players = self._players(run, launchers, load=False)
-        self._rounds(pair, run, players)
+        for _ in range(_MOST_PLANS):
+            if run.plan is None:
+                self._make_plan(run, players)
+                players = self._players(run, launchers, load=False)
+            self._rounds(pair, run, players)
+            if (slow := self._slow_when_planned(run)) is None:
+                break
+            run.forget()
+        else:
+            raise FaultError(
+                Reason.CLOCKS_DISAGREE,
+                f"calls were slow whenever bursts were planned, {_MOST_PLANS} times, and far quicker afterwards",
+                side=slow or "head",
+                case=run.case,
+            )
         # Dear under a power cap: twice up to the first look, then once every four pairs.
         if not run.capped or pair == 0 or pair % LOOKS[0] == LOOKS[0] - 1:
             self._baseline_turns(pair, run)
@@ -131,9 +145,11 @@ class Measurement:
         return found
 
     def _make_plan(self, run: CaseRun, players: dict[str, Player]) -> None:
-        times = [self._estimate(run, player) for player in players.values()]
+        run.estimates = {side: self._estimate(run, player) for side, player in players.items()}
+        times = list(run.estimates.values())
         largest = max(player.slots.layout.slot_bytes for player in players.values())
         run.plan = self._plan(times, largest, BURST_US)
+        self._check_room(run, run.plan, players)
         if self._device.measures_itself:
             take_capped_turn(
                 run.subject,
@@ -145,6 +161,34 @@ class Measurement:
             run.capped = self._device.power_capped()
         if run.capped:
             run.plan = self._plan(times, largest, CAPPED_BURST_US)
+
+    def _check_room(self, run: CaseRun, made: Plan, players: dict[str, Player]) -> None:
+        """A workspace may not make bursts so short that a difference hides in what starting them takes."""
+        times = list(run.estimates.values())
+        alone = self._plan(times, self._baseline.layout(run.tensors).slot_bytes, BURST_US)
+        if made.calls * _APART < alone.calls and made.calls * min(times) < BURST_US / 10:
+            side = max(players, key=lambda name: players[name].slots.layout.slot_bytes)
+            raise FaultError(
+                Reason.NOT_RECORDABLE,
+                f"its workspace of {players[side].slots.layout.workspace_bytes} bytes leaves room for {made.calls} calls"
+                f" in a burst instead of {alone.calls}",
+                side=side,
+                case=run.case,
+            )
+
+    def _slow_when_planned(self, run: CaseRun) -> str | None:
+        """The side whose calls took so much longer when its bursts were planned that they are too short now.
+
+        A machine's hiccup does that, and so would a revision that hides in what starting a burst takes.
+        """
+        if run.plan is None:
+            return None
+        times = {side: statistics.median(run.process_values(place)) for place, side in enumerate(run.estimates)}
+        largest = max(self._slots[run.case, side].layout.slot_bytes for side in times)
+        again = self._plan(list(times.values()), largest, CAPPED_BURST_US if run.capped else BURST_US)
+        if again.calls < _APART * run.plan.calls:
+            return None
+        return max(times, key=lambda side: run.estimates[side] / times[side])
 
     def _plan(self, times: list[float], slot_bytes: int, burst_us: float) -> Plan:
         return plan(
@@ -163,7 +207,8 @@ class Measurement:
             where = Slots(self._device, self._arena, player.slots.layout, min(room, calls + 1), self._random)
             longer = Plan(calls=calls, pool=where.count, warm_calls=0, warm_pool=0, bursts=1)
             trial = Player(side=player.side, launcher=player.launcher, slots=where, check_outputs=player.check_outputs)
-            burst = take_turn(run.subject, trial, longer, 1, self._random).bursts[0]
+            turn = take_turn(run.subject, trial, longer, 2, self._random)
+            burst = min(turn.bursts, key=lambda burst: burst.time_us)
             total = burst.time_us * calls
             if total >= _CALIBRATION_US or calls + 1 >= room:
                 return burst.time_us
@@ -219,7 +264,7 @@ class Measurement:
                 continue
             turn = self._baseline_turn(run, backend)
             run.baseline_name = run.baseline_name or name
-            run.baselines.setdefault(backend, []).append((pair, turn.time_us))
+            run.baselines.setdefault(backend, []).append((len(run.rounds) - 1, turn.time_us))
 
     def _baseline_turn(self, run: CaseRun, backend: str) -> Turn:
         player = self._baseline_player(run, 2)
