@@ -168,10 +168,10 @@ class Measurement:
         alone = self._plan(times, self._baseline.layout(run.tensors).slot_bytes, BURST_US)
         if made.calls * _APART < alone.calls and made.calls * min(times) < BURST_US / 10:
             side = max(players, key=lambda name: players[name].slots.layout.slot_bytes)
+            size = players[side].slots.layout.workspace_bytes
             raise FaultError(
                 Reason.NOT_RECORDABLE,
-                f"its workspace of {players[side].slots.layout.workspace_bytes} bytes leaves room for {made.calls} calls"
-                f" in a burst instead of {alone.calls}",
+                f"its workspace of {size} bytes leaves room for {made.calls} calls in a burst instead of {alone.calls}",
                 side=side,
                 case=run.case,
             )
