@@ -52,13 +52,13 @@ class Agent:
         self._evaluate = evaluate
         self._sandbox = sandbox or choose(settings)
 
-    def about(self) -> NodeInfo:
-        return node.describe(self._settings, sandbox=self._sandbox)
+    def about(self, *, idle: bool = False) -> NodeInfo:
+        return node.describe(self._settings, sandbox=self._sandbox, idle=idle)
 
     def attempt(self, evaluation_id: str) -> None:
         """Whatever happens, the evaluation is reported, or left to its lease's end: never the kernel's fault."""
         with turn.taken(self._settings):
-            about = self.about()
+            about = self.about(idle=True)
             if not about.healthy:
                 _log.error("%s takes nothing: %s", about.name, about.problem)
             try:

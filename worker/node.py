@@ -6,8 +6,10 @@ import os
 import platform
 import sys
 import tempfile
+import time
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pynvml
 from pydantic import ValidationError
@@ -21,20 +23,27 @@ from worker.settings import WorkerSettings
 from worker.spreads import stored
 
 PROBE_LIMIT_S = 20.0
+# What a killed process held is free once the driver has taken it apart. One context has more than the margin.
+FREE_LIMIT_S, FREE_MARGIN_BYTES = 20.0, 256 << 20
+_LOOK_EVERY_S = 0.5
 
 
 class Gpu(Model):
+    """`used_bytes`: of its memory, by whomever; None where it doesn't say."""
+
     name: str
     uuid: str
     driver: str
+    used_bytes: int | None = None
 
 
-def describe(settings: WorkerSettings, *, sandbox: Sandbox) -> NodeInfo:
-    """`healthy` is False where the device isn't there, doesn't answer, or is of another class than the settings say."""
+def describe(settings: WorkerSettings, *, sandbox: Sandbox, idle: bool = False) -> NodeInfo:
+    """`healthy` is False where the device isn't there, doesn't answer, or is of another class than the settings say.
+    Where nothing of this node should be on it (`idle`), also while its memory is not free."""
     gpu: Gpu | None = None
     device, problem = cpu_model(), sandbox.problem
     if settings.device_class != DeviceClass.CPU:
-        gpu, silent = probe_gpu()
+        gpu, silent = free_gpu() if idle else probe_gpu()
         problem = problem or silent
         device = gpu.name if gpu else "none"
         if gpu and device_class_of(gpu.name) != settings.device_class:
@@ -53,6 +62,22 @@ def describe(settings: WorkerSettings, *, sandbox: Sandbox) -> NodeInfo:
     )
 
 
+def free_gpu() -> tuple[Gpu | None, str | None]:
+    """`probe_gpu`, once its memory is as free as it was before any job. Waits for what a job left behind to go."""
+    ends_at = time.monotonic() + FREE_LIMIT_S
+    while True:
+        gpu, problem = probe_gpu()
+        if gpu is None or gpu.used_bytes is None:
+            return gpu, problem
+        least = _least_used[gpu.uuid]
+        if gpu.used_bytes - least <= FREE_MARGIN_BYTES:
+            return gpu, None
+        if time.monotonic() > ends_at:
+            used, before = gpu.used_bytes >> 20, least >> 20
+            return gpu, f"{used} MiB of the GPU's memory are in use, of which {before} MiB were before any job"
+        time.sleep(_LOOK_EVERY_S)
+
+
 def probe_gpu() -> tuple[Gpu | None, str | None]:
     """(the GPU that children will use, what is wrong)."""
     folder = Path(tempfile.gettempdir())
@@ -65,9 +90,16 @@ def probe_gpu() -> tuple[Gpu | None, str | None]:
     if done.timed_out:
         return None, f"NVML did not answer within {PROBE_LIMIT_S:g} s"
     try:
-        return Gpu.model_validate_json(done.stdout), None
+        gpu = Gpu.model_validate_json(done.stdout)
     except ValidationError:
         return None, f"NVML: {done.stderr.decode('utf-8', 'replace')[-300:].strip() or 'no answer'}"
+    if gpu.used_bytes is not None:
+        _least_used[gpu.uuid] = min(gpu.used_bytes, _least_used.get(gpu.uuid, gpu.used_bytes))
+    return gpu, None
+
+
+# By UUID, since this process or the one that it was forked from has asked.
+_least_used: dict[str, int] = {}
 
 
 def known_gpu() -> tuple[Gpu | None, str | None]:
@@ -100,7 +132,15 @@ def _ask_nvml() -> Gpu:
         name=pynvml.nvmlDeviceGetName(handle),
         uuid=pynvml.nvmlDeviceGetUUID(handle),
         driver=pynvml.nvmlSystemGetDriverVersion(),
+        used_bytes=_used_bytes(handle),
     )
+
+
+def _used_bytes(handle: Any) -> int | None:
+    try:
+        return int(pynvml.nvmlDeviceGetMemoryInfo(handle).used)
+    except pynvml.NVMLError:
+        return None
 
 
 if __name__ == "__main__":
