@@ -32,7 +32,7 @@ class Launch(Model):
     shared_bytes: int = Field(ge=0, description="dynamic shared memory of this launch")
     max_shared_bytes: int = Field(ge=0, description="the attribute that the host set on the function")
     parameters: Base64Bytes
-    relocations: tuple[Relocation, ...] = ()
+    relocations: tuple[Relocation, ...] = Field(default=(), fail_fast=True)
 
 
 class Memset(Model):
@@ -60,4 +60,4 @@ Node = Annotated[Launch | Memset | Copy, Field(discriminator="kind")]
 class LaunchRecord(Model):
     case: CaseId
     layout: SlotLayout
-    nodes: tuple[Node, ...] = Field(min_length=1, max_length=MAX_NODES)
+    nodes: tuple[Node, ...] = Field(min_length=1, max_length=MAX_NODES, fail_fast=True)

@@ -33,6 +33,8 @@ from worker.toolchains.base import COMPILER_FILE_BYTES
 _KIND = "record"
 _RECORD = "record.json"
 MAX_FILE_BYTES = 64 << 20
+# What is wrong with a text is told in a hundred times as many bytes.
+MAX_RECORD_BYTES, _MAX_LINE_BYTES = 4 << 20, 256 << 10
 _SAYS: TypeAdapter[RecorderSays] = TypeAdapter(RecorderSays)
 # Reasons that a recorder may give. It is the submission's process: others would be excuses.
 _BELIEVED = {
@@ -176,6 +178,8 @@ def _record(
 
 def _parse(line: bytes) -> Recording | Recorded | RecordFailed | None:
     """None for what the submission printed in between."""
+    if len(line) > _MAX_LINE_BYTES:
+        return None
     try:
         return _SAYS.validate_json(line)
     except ValidationError:
@@ -195,11 +199,11 @@ def _accept(
     says: Recorded, *, case: Case, suite: Suite, side: BuiltSide, out: Path
 ) -> tuple[LaunchRecord, dict[str, Path]]:
     try:
-        record = LaunchRecord.model_validate_json(_content(Path(says.record), out))
+        record = LaunchRecord.model_validate_json(_content(Path(says.record), out, most=MAX_RECORD_BYTES))
+    except ValidationError as error:
+        raise _unreadable(str(error.errors(include_url=False, include_input=False)[0]["msg"]), case) from error
     except (OSError, ValueError) as error:
-        raise Failed(
-            Reason.NOT_RECORDABLE, Stage.RECORD, f"the launch record can't be read: {error}", case=case.id
-        ) from error
+        raise _unreadable(str(error), case) from error
     layout = lay_out(tensors_of(suite, case), workspace_bytes=record.layout.workspace_bytes)
     if record.case != case.id or record.layout != layout:
         raise Failed(Reason.NOT_RECORDABLE, Stage.RECORD, "the launch record is of another case", case=case.id)
@@ -218,9 +222,13 @@ def _accept(
     return record, files
 
 
-def _content(file: Path, out: Path) -> bytes:
-    if file.is_symlink() or file.parent.resolve() != out.resolve() or file.stat().st_size > MAX_FILE_BYTES:
-        raise ValueError("it is not a plain file of the recorder's folder")
+def _unreadable(why: str, case: Case) -> Failed:
+    return Failed(Reason.NOT_RECORDABLE, Stage.RECORD, f"the launch record can't be read: {why}", case=case.id)
+
+
+def _content(file: Path, out: Path, *, most: int = MAX_FILE_BYTES) -> bytes:
+    if file.is_symlink() or file.parent.resolve() != out.resolve() or not file.is_file() or file.stat().st_size > most:
+        raise ValueError("it is not a plain file of the recorder's folder, or too large")
     return file.read_bytes()
 
 

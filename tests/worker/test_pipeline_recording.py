@@ -82,6 +82,9 @@ def test_statics_count_the_dynamic_shared_memory_of_the_launches(tmp_path, cubin
         ("forged", Reason.NOT_RECORDABLE, "isn't in the built code"),
         ("overlap", Reason.NOT_RECORDABLE, "of another case"),
         ("link", Reason.NOT_RECORDABLE, "can't be read"),
+        ("pipe", Reason.NOT_RECORDABLE, "can't be read"),
+        ("endless", Reason.NOT_RECORDABLE, "can't be read: Input should be"),
+        ("huge", Reason.NOT_RECORDABLE, "or too large"),
     ],
 )
 def test_host_code_that_misbehaves_is_named_with_its_case(tmp_path, cubin, plot, reason, words):

@@ -33,5 +33,5 @@ class CompiledFunction(Model):
 
 
 class CompileResult(Model):
-    functions: tuple[CompiledFunction, ...] = Field(default=(), max_length=4096)
+    functions: tuple[CompiledFunction, ...] = Field(default=(), max_length=4096, fail_fast=True)
     error: str | None = None
