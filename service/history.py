@@ -22,6 +22,8 @@ from service.statics import NO_CASE
 from service.thinning import thin
 
 _POINTS = TypeAdapter(tuple[Point, ...])
+_NOTHING = (None,) * 4
+_NOT_COMPARED = (None,) * 6
 
 
 def series_out(
@@ -142,29 +144,29 @@ def _baseline(
 
 
 def _point(row: Any, *, place: int, values: Mapping[str, Mapping[str, Any]], compared: Any) -> dict[str, Any]:
-    """The fields of a Point."""
-    value, share = values["value"].get(row.evaluation), values["share"].get(row.evaluation)
-    interval = None
-    if compared and compared.low is not None and compared.high is not None:
-        interval = (compared.low, compared.high)
+    """The fields of a Point. Rows are taken apart at once: a look-up by name costs as much as all of the rest."""
+    evaluation, revision, label, commit, summary, mainline, at, outcome, base = row
+    _, value, low, high = values["value"].get(evaluation) or _NOTHING
+    _, of_baseline, *_ = values["share"].get(evaluation) or _NOTHING
+    _, verdict, ratio, least, most, _ = compared or _NOT_COMPARED
     return {
         "place": place,
-        "revision": row.revision,
-        "evaluation": row.evaluation,
-        "label": row.label,
-        "commit": row.commit,
-        "summary": row.summary,
-        "mainline": row.mainline,
-        "at": row.at,
-        "value": value.value if value else None,
-        "low": value.low if value else None,
-        "high": value.high if value else None,
-        "outcome": row.outcome,
-        "verdict": compared.verdict if compared else None,
-        "base": row.base,
-        "ratio": compared.ratio if compared else None,
-        "interval": interval,
-        "of_baseline": share.value if share else None,
+        "revision": revision,
+        "evaluation": evaluation,
+        "label": label,
+        "commit": commit,
+        "summary": summary,
+        "mainline": mainline,
+        "at": at,
+        "value": value,
+        "low": low,
+        "high": high,
+        "outcome": outcome,
+        "verdict": verdict,
+        "base": base,
+        "ratio": ratio,
+        "interval": None if least is None or most is None else (least, most),
+        "of_baseline": of_baseline,
     }
 
 

@@ -77,13 +77,12 @@ def line_of(
         within = _within(session, kernel, before=before, after=after)
         steps = [step for step in steps if step[0] in within]
     verdicts = _verdicts(session, kernel, device_class, case_id) if case_id else {}
-    places: list[Place] = []
-    for revision, is_mainline, evaluation, outcome in steps:
-        measured = values.get(evaluation)
-        if (measured is not None or outcome in WITHOUT_VALUE) and (is_mainline or not mainline):
-            value = measured.value if measured is not None else None
-            places.append(Place(revision, evaluation, is_mainline, outcome, value, verdicts.get(evaluation)))
-    return places
+    known = {evaluation: measured.value for evaluation, measured in values.items()}
+    return [
+        Place(revision, evaluation, is_mainline, outcome, known.get(evaluation), verdicts.get(evaluation))
+        for revision, is_mainline, evaluation, outcome in steps
+        if (evaluation in known or outcome in WITHOUT_VALUE) and (is_mainline or not mainline)
+    ]
 
 
 def _steps(session: Session, kernel: Kernel, device_class: DeviceClass, *, version: str | None) -> list[_Step]:
