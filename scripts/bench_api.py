@@ -73,6 +73,15 @@ def requests_of(session: Session) -> dict[str, str]:
     }
 
 
+def reader(database_url: str) -> str:
+    """A token for the database; its secret."""
+    database = Database(Settings(database_url=database_url))
+    with database.write() as session:
+        secret = issue_token(session, scope=Scope.READ, note="a benchmark")[1]
+    database.close()
+    return secret
+
+
 @contextmanager
 def serving(database_url: str) -> Iterator[tuple[str, int]]:
     """(address, process id) of a service on that database."""
@@ -122,9 +131,8 @@ def main() -> None:
     parser.add_argument("database_url")
     parser.add_argument("--count", type=int, default=100, help="requests of each kind")
     given = parser.parse_args()
+    secret = reader(given.database_url)
     database = Database(Settings(database_url=given.database_url))
-    with database.write() as session:
-        secret = issue_token(session, scope=Scope.READ, note="bench_api.py")[1]
     with database.read() as session:
         asked = requests_of(session)
     database.close()

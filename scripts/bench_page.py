@@ -18,13 +18,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from bench_api import serving
+from bench_api import reader, serving
 from playwright.sync_api import Browser, sync_playwright
-
-from contract.api import Scope
-from service.auth import issue_token
-from service.database import Database
-from service.settings import Settings
 
 _KERNELS = "/projects/local/kernels"
 _LONG = f"{_KERNELS}/long?class=h200&case=m%3D256%2Cn%3D256%2Ck%3D256&metric=throughput"
@@ -99,10 +94,7 @@ def main() -> None:
     parser.add_argument("database_url")
     parser.add_argument("--count", type=int, default=20, help="visits to each page")
     given = parser.parse_args()
-    database = Database(Settings(database_url=given.database_url))
-    with database.write() as session:
-        secret = issue_token(session, scope=Scope.READ, note="bench_page.py")[1]
-    database.close()
+    secret = reader(given.database_url)
     with serving(given.database_url) as (url, _), chromium() as browser:
         columns = ("first", "largest", "chart", "p95", "requests", "scripts", "all")
         print(f"{'ms, median of the visits; kB':30}" + "".join(f"{column:>10}" for column in columns))

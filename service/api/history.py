@@ -1,19 +1,22 @@
 """A kernel's history on one device class and case, as JSON and as CSV; and its scaling over a case family."""
 
 import hashlib
+from dataclasses import dataclass
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Depends, Query, Request, Response
+from sqlmodel import Session
 
 from contract.api import Series
 from contract.devices import DeviceClass
 from contract.names import MetricName
 from contract.views import Scaling
-from service.auth import Reader
+from service.auth import Principal, Reader
 from service.database import DatabaseDep
 from service.find import kernel_by_name, project_by_slug
 from service.history import series_out
 from service.kept import Kept, version_of
+from service.models import Kernel, Project
 from service.scaling import scaling_out
 from service.tables import CSV, attachment, scaling_csv, series_csv
 
@@ -46,40 +49,80 @@ Family = Annotated[str | None, Query(max_length=200, description="by default eve
 Download = Annotated[bool, Query(description="as a file to keep")]
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Line:
+    """A series of a kernel, and which of its points."""
+
+    project: str
+    kernel: str
+    device_class: DeviceClass
+    case: Case
+    metric: Metric = "time"
+    limit: Limit = MOST_POINTS
+    before: Before = None
+    after: After = None
+    mainline: Mainline = False
+
+    def find(self, session: Session, principal: Principal) -> tuple[Project, Kernel]:
+        owner = project_by_slug(session, principal=principal, slug=self.project)
+        return owner, kernel_by_name(session, project=owner, name=self.kernel)
+
+    @property
+    def points(self) -> dict[str, Any]:
+        return {
+            "device_class": self.device_class,
+            "case_id": self.case,
+            "metric": self.metric,
+            "limit": self.limit,
+            "before": self.before,
+            "after": self.after,
+            "mainline": self.mainline,
+        }
+
+    def attachment(self, *, ending: str) -> dict[str, str]:
+        return attachment(self.kernel, self.device_class, self.case, self.metric, ending=ending)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Curves:
+    """One revision of a kernel over its case families."""
+
+    project: str
+    kernel: str
+    device_class: DeviceClass
+    revision: Named = None
+    family: Family = None
+    metric: ScalingMetric = "throughput"
+
+    def read(self, session: Session, principal: Principal) -> Scaling:
+        owner = project_by_slug(session, principal=principal, slug=self.project)
+        return scaling_out(
+            session,
+            project=owner,
+            kernel=kernel_by_name(session, project=owner, name=self.kernel),
+            device_class=self.device_class,
+            revision=self.revision,
+            family=self.family,
+            metric=self.metric,
+        )
+
+
 @router.get("/projects/{project}/kernels/{kernel}/history", response_model=Series)
 def get_history(
-    project: str,
-    kernel: str,
+    line: Annotated[_Line, Depends()],
     database: DatabaseDep,
     principal: Reader,
     *,
-    device_class: DeviceClass,
-    case: Case,
-    metric: Metric = "time",
-    limit: Limit = MOST_POINTS,
-    before: Before = None,
-    after: After = None,
-    mainline: Mainline = False,
     points: Points = None,
     download: Download = False,
     request: Request,
 ) -> Response:
     """Points in the order of the mainline, oldest first. A revision that failed has an outcome and no value. The
     answer's `ETag` changes with the history."""
-    asked: dict[str, Any] = {
-        "device_class": device_class,
-        "case_id": case,
-        "metric": metric,
-        "limit": limit,
-        "before": before,
-        "after": after,
-        "mainline": mainline,
-        "points": points,
-    }
+    asked = {**line.points, "points": points}
     with database.read() as session:
-        owner = project_by_slug(session, principal=principal, slug=project)
-        known = kernel_by_name(session, project=owner, name=kernel)
-        version = version_of(session, kernel_id=known.id, device_class=device_class)
+        owner, kernel = line.find(session, principal)
+        version = version_of(session, kernel_id=kernel.id, device_class=line.device_class)
         key = (version, *asked.values())
         tag = f'"{hashlib.sha256(repr(key).encode()).hexdigest()[:32]}"'
         headers = {"Cache-Control": "private, no-cache"}
@@ -89,12 +132,12 @@ def get_history(
                 return Response(status_code=304, headers=headers)
         body = _ANSWERS.get(key) if version is not None else None
         if body is None:
-            series = series_out(session, project=owner, kernel=known, version=version, **asked)
+            series = series_out(session, project=owner, kernel=kernel, version=version, **asked)
             body = series.model_dump_json().encode()
             if version is not None:
                 _ANSWERS.put(key, body)
     if download:
-        headers |= attachment(kernel, device_class, case, metric, ending="json")
+        headers |= line.attachment(ending="json")
     return Response(body, media_type="application/json", headers=headers)
 
 
@@ -103,67 +146,29 @@ def get_history(
     response_class=Response,
     responses={200: {"content": {CSV: {"schema": {"type": "string"}}}}},
 )
-def get_history_csv(
-    project: str,
-    kernel: str,
-    database: DatabaseDep,
-    principal: Reader,
-    *,
-    device_class: DeviceClass,
-    case: Case,
-    metric: Metric = "time",
-    limit: Limit = MOST_POINTS,
-    before: Before = None,
-    after: After = None,
-    mainline: Mainline = False,
-) -> Response:
+def get_history_csv(line: Annotated[_Line, Depends()], database: DatabaseDep, principal: Reader) -> Response:
     """The same points as a table: one line a revision, with a header."""
     with database.read() as session:
-        owner = project_by_slug(session, principal=principal, slug=project)
-        series = series_out(
-            session,
-            project=owner,
-            kernel=kernel_by_name(session, project=owner, name=kernel),
-            device_class=device_class,
-            case_id=case,
-            metric=metric,
-            limit=limit,
-            before=before,
-            after=after,
-            mainline=mainline,
-        )
-    headers = attachment(kernel, device_class, case, metric, ending="csv")
-    return Response(series_csv(series), media_type=CSV, headers=headers)
+        owner, kernel = line.find(session, principal)
+        series = series_out(session, project=owner, kernel=kernel, **line.points)
+    return Response(series_csv(series), media_type=CSV, headers=line.attachment(ending="csv"))
 
 
 @router.get("/projects/{project}/kernels/{kernel}/scaling")
 def get_scaling(
-    project: str,
-    kernel: str,
+    curves: Annotated[_Curves, Depends()],
     database: DatabaseDep,
     principal: Reader,
     response: Response,
     *,
-    device_class: DeviceClass,
-    revision: Named = None,
-    family: Family = None,
-    metric: ScalingMetric = "throughput",
     download: Download = False,
 ) -> Scaling:
     """One revision over the sizes of its case families, beside the baseline."""
     if download:
-        response.headers.update(attachment(kernel, device_class, "scaling", metric, ending="json"))
+        headers = attachment(curves.kernel, curves.device_class, "scaling", curves.metric, ending="json")
+        response.headers.update(headers)
     with database.read() as session:
-        owner = project_by_slug(session, principal=principal, slug=project)
-        return scaling_out(
-            session,
-            project=owner,
-            kernel=kernel_by_name(session, project=owner, name=kernel),
-            device_class=device_class,
-            revision=revision,
-            family=family,
-            metric=metric,
-        )
+        return curves.read(session, principal)
 
 
 @router.get(
@@ -171,28 +176,9 @@ def get_scaling(
     response_class=Response,
     responses={200: {"content": {CSV: {"schema": {"type": "string"}}}}},
 )
-def get_scaling_csv(
-    project: str,
-    kernel: str,
-    database: DatabaseDep,
-    principal: Reader,
-    *,
-    device_class: DeviceClass,
-    revision: Named = None,
-    family: Family = None,
-    metric: ScalingMetric = "throughput",
-) -> Response:
+def get_scaling_csv(curves: Annotated[_Curves, Depends()], database: DatabaseDep, principal: Reader) -> Response:
     """The same curves as a table: one line a case, with a header."""
     with database.read() as session:
-        owner = project_by_slug(session, principal=principal, slug=project)
-        scaling = scaling_out(
-            session,
-            project=owner,
-            kernel=kernel_by_name(session, project=owner, name=kernel),
-            device_class=device_class,
-            revision=revision,
-            family=family,
-            metric=metric,
-        )
-    headers = attachment(kernel, device_class, "scaling", scaling.label, metric, ending="csv")
+        scaling = curves.read(session, principal)
+    headers = attachment(curves.kernel, curves.device_class, "scaling", scaling.label, curves.metric, ending="csv")
     return Response(scaling_csv(scaling), media_type=CSV, headers=headers)

@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
+from tests.e2e.browser import chromium
 from tests.e2e.stack import Stack, until
 from tests.service.github.conftest import described, github, github_url, key, octokit  # noqa: F401 - fixtures
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with chromium() as browser:
+        yield browser
 
 
 @pytest.fixture(scope="session")

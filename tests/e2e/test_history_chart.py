@@ -13,7 +13,7 @@ from playwright.sync_api import expect
 from contract.api import Scope
 from contract.report import Environment, Failure, Metric
 from service.auth import issue_token
-from tests.e2e.browser import Tab, chromium
+from tests.e2e.browser import Tab
 from tests.e2e.stack import Stack, until
 from tests.service.client import CASES, SUITE, Api, case_result, report
 
@@ -80,12 +80,6 @@ def line(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Line]:
     line = Line(tmp_path_factory.mktemp("line"))
     yield line
     line.stack.stop()
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with chromium() as browser:
-        yield browser
 
 
 @pytest.fixture(params=["light", "dark"])

@@ -14,7 +14,7 @@ from cli.bundles import read_suite
 from contract.api import Scope
 from service.auth import issue_token
 from tests.e2e import revisions
-from tests.e2e.browser import Tab, chromium
+from tests.e2e.browser import Tab
 from tests.e2e.stack import Stack, until
 
 ROOT = Path(__file__).parents[2]
@@ -56,12 +56,6 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     site = Site(tmp_path_factory.mktemp("site"))
     yield site
     site.stack.stop()
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with chromium() as browser:
-        yield browser
 
 
 @pytest.fixture

@@ -4429,13 +4429,13 @@ export interface operations {
     get_comparison_api_v1_projects__project__kernels__kernel__compare_get: {
         parameters: {
             query: {
+                /** @description as a file to keep */
+                download?: boolean;
                 /** @description a label, a revision id or a digest */
                 base: string;
                 /** @description a label, a revision id or a digest */
                 head: string;
                 device_class: components["schemas"]["DeviceClass"];
-                /** @description as a file to keep */
-                download?: boolean;
             };
             header?: never;
             path: {
@@ -4587,6 +4587,10 @@ export interface operations {
     get_history_api_v1_projects__project__kernels__kernel__history_get: {
         parameters: {
             query: {
+                /** @description thin the line to about so many points: the first, last, least and greatest of each stretch (M4) stay, and every revision that failed or is faster or slower than its base */
+                points?: number | null;
+                /** @description as a file to keep */
+                download?: boolean;
                 device_class: components["schemas"]["DeviceClass"];
                 /** @description empty: of no case */
                 case: string;
@@ -4599,10 +4603,6 @@ export interface operations {
                 after?: string | null;
                 /** @description without revisions beside the mainline */
                 mainline?: boolean;
-                /** @description thin the line to about so many points: the first, last, least and greatest of each stretch (M4) stay, and every revision that failed or is faster or slower than its base */
-                points?: number | null;
-                /** @description as a file to keep */
-                download?: boolean;
             };
             header?: never;
             path: {
@@ -4761,14 +4761,14 @@ export interface operations {
     get_scaling_api_v1_projects__project__kernels__kernel__scaling_get: {
         parameters: {
             query: {
+                /** @description as a file to keep */
+                download?: boolean;
                 device_class: components["schemas"]["DeviceClass"];
                 /** @description a label, an id or a digest; by default the newest measured */
                 revision?: string | null;
                 /** @description by default every family of the suite */
                 family?: string | null;
                 metric?: string;
-                /** @description as a file to keep */
-                download?: boolean;
             };
             header?: never;
             path: {
