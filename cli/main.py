@@ -20,12 +20,9 @@ class _Group(TyperGroup):
         try:
             return super().invoke(ctx)
         except CliError as error:
-            from cli.show.console import console  # noqa: PLC0415
+            from cli.show.console import show_error  # noqa: PLC0415
 
-            err = console(stderr=True)
-            err.print(f"error: {error.message}", style="red", soft_wrap=True)
-            if error.hint:
-                err.print(f"  {error.hint}", soft_wrap=True)
+            show_error(error)
             raise typer.Exit(error.code) from error
         except KeyboardInterrupt:
             sys.stderr.write("\nstopped\n")

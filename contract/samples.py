@@ -39,6 +39,8 @@ class Comparison(Model):
     allowed_slowdown: float = Field(gt=0, lt=1)
     pairs: tuple[Pair, ...]
     better: Literal["lower", "higher"] = "lower"
-    spread_floor: float | None = Field(default=None, ge=0, description="sd of ln(head/base) between process pairs")
+    spread_floor: float | None = Field(
+        default=None, ge=0, allow_inf_nan=False, description="sd of ln(head/base) between process pairs"
+    )
     seed: int = 0
     look: Literal[1, 2, 3] | None = None

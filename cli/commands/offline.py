@@ -15,7 +15,16 @@ def verdict(
     file: Annotated[str, typer.Argument(help="JSON, one comparison or one a line; - is standard input.")],
 ) -> None:
     """Judge timed samples: prints one JSON object with verdict, ratio, interval and reason for each comparison."""
-    from cli.judging import judge_text, read_text  # noqa: PLC0415
+    from cli.errors import CliError, Exit  # noqa: PLC0415
+    from cli.judging import judge_text, read_bytes  # noqa: PLC0415
+    from cli.show.console import show_error  # noqa: PLC0415
 
-    for judged in judge_text(read_text(file), name=file):
-        typer.echo(judged)
+    refused = False
+    for judged in judge_text(read_bytes(file), name=file):
+        if isinstance(judged, CliError):
+            show_error(judged)
+            refused = True
+        else:
+            typer.echo(judged)
+    if refused:
+        raise typer.Exit(Exit.USAGE)

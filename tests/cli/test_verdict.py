@@ -102,3 +102,52 @@ def test_what_is_no_comparison_is_refused_with_its_line_and_field():
         json.dumps(comparison() | {"pairs": [{"rounds": [{"base": ["x"], "head": []}]}]})
     )
     assert "it is empty" in refusal("\n")
+
+
+def test_a_line_that_is_no_comparison_takes_nothing_from_the_others():
+    good = json.dumps(comparison(0.02))
+    bad = [
+        "{",
+        "[]",
+        '{"unit":"us"',
+        json.dumps(comparison(look=4)),
+        "\xff",
+        json.dumps(comparison(unit="a\u2028b"))[1:],
+    ]
+    result = CliRunner().invoke(app, ["verdict", "-"], input="\n".join([good, *bad, good]).encode("latin-1"))
+    assert result.exit_code == 2
+    assert [json.loads(line)["verdict"] for line in result.stdout.splitlines()] == ["slower", "slower"]
+    named = [line.split(" ")[1] for line in result.stderr.splitlines() if line.startswith("error: ")]
+    assert named == [f"-:{number}:" for number in range(2, 8)]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (json.dumps(comparison()).replace('"unit": "us"', '"unit": "us", "unit": "ms"'), "-:1: unit is given twice"),
+        (json.dumps(comparison()).replace("9.01", '"9.01"', 1), "base.1: Input should be a valid number"),
+        (json.dumps(comparison()).replace("9.01", "true", 1), "base.1: Input should be a valid number"),
+        (json.dumps(comparison(allowed_slowdown="0.005")), "allowed_slowdown: Input should be a valid number"),
+        (json.dumps(comparison(spread_floor=float("inf"))), "spread_floor: Input should be a finite number"),
+        (json.dumps(comparison(better="Higher")), "better: Input should be 'lower' or 'higher'"),
+        (json.dumps(comparison(better_is="lower")), "better_is: Extra inputs are not permitted"),
+        (json.dumps(comparison()).replace("9.01", "9" * 5000, 1), "number out of range"),
+        ("[" * 100_000, "-:1: not a comparison: nested too deeply"),
+        (json.dumps(comparison(), indent=1).replace('"unit"', "unit"), "-:2: not JSON"),
+    ],
+)
+def test_what_json_allows_and_a_comparison_does_not_is_refused(text, said):
+    assert said in refusal(text)
+
+
+def test_files_as_editors_and_other_systems_write_them_are_read():
+    one = json.dumps(comparison(0.02))
+    assert len(judged("\ufeff" + one + "\r\n" + one + "\r\n")) == 2
+    over_lines = json.dumps(comparison(0.02)).replace('{"rounds"', '\n{"rounds"')
+    assert len(judged("\n" + over_lines)) == 1
+    assert judged(json.dumps(comparison(0.02, unit="a\u2028b"), ensure_ascii=False))[0]["verdict"] == "slower"
+
+
+def test_a_number_that_no_float_holds_is_named():
+    [answer] = judged(json.dumps(comparison()).replace("9.01", "1e400", 1))
+    assert answer["reason"] == "pair 1, round 1: a sample of the base is inf"
