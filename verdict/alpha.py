@@ -15,12 +15,22 @@ LOOK_ALPHA = (0.001, 0.035, 0.007)
 # What each look may spend on `same` where the true difference is the allowed one: the first gets what a plain answer
 # needs.
 SAME_ALPHA = (0.004, 0.025, 0.0105)
-# Identical code: one false alarm in 10,000 at each look, however small the allowed slowdown is beside the spread; one
-# in a million where the floor is right, which costs nothing at the allowed slowdowns in use.
-IDENTICAL_ALPHA = 1e-4
+# Identical code: one false alarm in 10,000 at 8 processes a side, in a million from 16 on, however small the allowed
+# slowdown is beside the spread; in a million, too, where processes are up to STRETCH times as far apart as the floor.
+IDENTICAL_ALPHA = (1e-4, 1e-6)
 IDENTICAL_FLOOR_ALPHA = 1e-6
+STRETCH = 1.7
+# In a million at 8 processes, too, where the spread outgrows the allowed slowdown: there no power is promised. It is
+# asked of the mean and so many allowed slowdowns more, and so costs nothing while the spread is small beside them.
+OUTGROWN_ALPHA = 1e-6
+OUTGROWN_BY = 2.0
 # The power that "smallest detectable" stands for.
 POWER = 0.95
+
+
+def identical_alpha(processes: int) -> float:
+    """By the spread that the pairs show: what a look at `processes` a side may err on identical code."""
+    return IDENTICAL_ALPHA[processes >= LOOKS[-1]]
 
 
 def alpha_of(look: int | None, processes: int, *, shares: tuple[float, float, float] = LOOK_ALPHA) -> float:

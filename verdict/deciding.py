@@ -11,12 +11,11 @@ from contract.samples import Comparison
 from contract.verdicts import Judgement
 from verdict.alpha import LOOKS, SAME_ALPHA, alpha_of
 from verdict.bounds import (
-    IDENTICAL,
     LARGEST,
     Guard,
     departure_half_width,
+    departure_needs,
     half_width,
-    needed_above,
     smallest_detectable,
 )
 from verdict.evidence import Evidence, UnusableError, gather
@@ -83,7 +82,7 @@ def _weight(evidence: Evidence, case: _Case, limit: float) -> float:
     Infinite where something else forbids the verdict, so that nothing is passed on from it."""
     if evidence.processes < LOOKS[0] or objection(evidence, limit=limit, margin=case.upper):
         return math.inf
-    return max(needed_above(evidence, limit, case.guard), needed_above(evidence, 0.0, IDENTICAL))
+    return departure_needs(evidence, case.guard, margin=limit)
 
 
 def _holm(weights: Mapping[str, float], tests: int) -> dict[str, int]:

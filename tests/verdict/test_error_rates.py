@@ -52,6 +52,30 @@ def test_identical_code_is_never_slower_nor_faster(allowed, spread):
 
 
 @pytest.mark.parametrize(
+    "values",
+    [
+        # Processes 0.3, 0.5 and 5 % apart, of which eight happen to lie on one side and close together.
+        [0.0011, 0.0017, 0.0020, 0.0023, 0.0025, 0.0028, 0.0033, 0.0036],
+        [0.0020, 0.0031, 0.0038, 0.0044, 0.0048, 0.0054, 0.0060, 0.0069],
+        [0.026, 0.035, 0.044, 0.049, 0.053, 0.058, 0.066, 0.078],
+    ],
+)
+def test_processes_that_happen_to_agree_are_no_alarm_where_the_margin_is_small_beside_them(values):
+    judged = verdict.decide(of_values(values, look=2, allowed=0.001))
+    assert judged.verdict is Verdict.INCONCLUSIVE
+
+
+@pytest.mark.parametrize("spread", [0.003, 0.01])
+def test_identical_code_whose_spread_nobody_expected_is_no_alarm(spread):
+    """With tails lighter than normal ones, of which eight agree by chance more often."""
+    rng = np.random.default_rng(212)
+    for values in rng.uniform(-1.732 * spread, 1.732 * spread, (1500, 16)):
+        # What the second look would not even come close to needs no judging.
+        if abs(np.mean(values[:8])) > 0.6 * spread:
+            assert sequential(values, allowed=0.001)[0] is Verdict.INCONCLUSIVE
+
+
+@pytest.mark.parametrize(
     ("beyond", "spread", "time_us"),
     [(0.0015, 0.001, 100.0), (0.003, 0.0006, 10.0), (0.006, 0.0028, 15.0), (0.006, 0.0018, 200.0)],
 )
