@@ -30,6 +30,9 @@ from worker.judge.turns import Turn
 # not scale with it, so what is compared between head and base is the surplus, not the ratio. Start-ups may differ by
 # the nodes of a call's graph. One honest evaluation in 100,000 would exceed the noise by chance.
 _NUMBERS: tuple[Literal[1], Literal[2], Literal[3]] = (1, 2, 3)
+# A call by itself takes what a call of a burst takes, and a few us for its events. One that takes much less found its
+# work done by a neighbour. A card's clock may change from burst to burst.
+_WATCHED_LEAST, _WATCHED_SHARE = 0.6, 0.01
 _AUDIT_LEAST, _AUDIT_STARTUP_US, _AUDIT_ALPHA, _AUDIT_PAIRS = 1e-3, 100.0, 5e-6, 4
 
 
@@ -47,6 +50,7 @@ class CaseRun:
     deterministic: bool | None = None
     workspace_bytes: int = 0
     plan: Plan | None = None
+    plans: int = 0  # made so far
     capped: bool = False
     estimates: dict[str, float] = field(default_factory=dict)  # us a call by side, when the plan was made
     rounds_a_pair: int | None = None
@@ -129,6 +133,7 @@ class CaseRun:
                 side="head",
                 case=self.case,
             )
+        self._audit_single_calls()
         if not self.against_base or len(self.rounds) < _AUDIT_PAIRS or not self.subject.device.measures_itself:
             return
         shortest_us = min(_mean(head, _claimed) for rounds in self.rounds for head, _ in rounds)
@@ -144,6 +149,20 @@ class CaseRun:
                 Reason.CLOCKS_DISAGREE,
                 f"of head's bursts the judge's clock sees {statistics.fmean(hidden):+.2%} that the launcher's events do"
                 f" not, beyond what it sees of base's; at most {allowed:.2%} is allowed",
+                side="head",
+                case=self.case,
+            )
+
+    def _audit_single_calls(self) -> None:
+        bursts = [burst for rounds in self.rounds for head, _ in rounds for turn in head for burst in turn.bursts]
+        alone = [burst.watched_us for burst in bursts if burst.watched_us is not None]
+        usual_us = statistics.median(burst.time_us for burst in bursts)
+        short = [time_us for time_us in alone if time_us < _WATCHED_LEAST * usual_us]
+        if len(short) > max(1, _WATCHED_SHARE * len(alone)):
+            raise FaultError(
+                Reason.CALLS_OVERLAP,
+                f"{len(short)} of {len(alone)} calls, each of them timed by itself, took {statistics.median(short):.2f} us"
+                f" where a call takes {usual_us:.2f} us: other calls do their work",
                 side="head",
                 case=self.case,
             )

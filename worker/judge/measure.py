@@ -107,21 +107,21 @@ class Measurement:
         players_by_turn = list(players.values()) if pair % 2 == 0 else list(players.values())[::-1]
         calls = {player.side: first_call(run.subject, player, self._random) for player in players_by_turn}
         run.first_calls.append(calls["head"])
-        for _ in range(_MOST_PLANS):
+        while True:
             if run.plan is None:
                 self._make_plan(run, players)
                 players = self._players(run, launchers, load=False)
             self._rounds(pair, run, players)
             if (slow := self._slow_when_planned(run)) is None:
                 break
+            if run.plans == _MOST_PLANS:
+                raise FaultError(
+                    Reason.CLOCKS_DISAGREE,
+                    f"calls were slow whenever bursts were planned, {_MOST_PLANS} times, and far quicker afterwards",
+                    side=slow,
+                    case=run.case,
+                )
             run.forget()
-        else:
-            raise FaultError(
-                Reason.CLOCKS_DISAGREE,
-                f"calls were slow whenever bursts were planned, {_MOST_PLANS} times, and far quicker afterwards",
-                side=slow or "head",
-                case=run.case,
-            )
         # Dear under a power cap: twice up to the first look, then once every four pairs.
         if not run.capped or pair == 0 or pair % LOOKS[0] == LOOKS[0] - 1:
             self._baseline_turns(pair, run)
@@ -145,6 +145,7 @@ class Measurement:
         return found
 
     def _make_plan(self, run: CaseRun, players: dict[str, Player]) -> None:
+        run.plans += 1
         run.estimates = {side: self._estimate(run, player) for side, player in players.items()}
         times = list(run.estimates.values())
         largest = max(player.slots.layout.slot_bytes for player in players.values())
