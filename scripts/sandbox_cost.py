@@ -2,9 +2,9 @@
 
 Starts of an empty command, a CPU launcher that loads a library, and a build, with and without the sandbox in turn; the
 time that a burst of an empty kernel takes by the judge's clock; and whole evaluations of a shipped revision against the
-one before, 4 processes a side, nothing built or recorded before: as they are, without the sandbox, and without the
-checks of timed calls too (`scripts/trusting_judge.py`). With `--gpu`, on a machine that has one and its own Python:
-starts of a launcher and of a recorder that records one case, and evaluations of a kernel for the GPU.
+one before, 4 processes a side with one round each, nothing built or recorded before: with everything, without the
+sandbox, and without the checks of timed calls either (`scripts/trusting_judge.py`). With `--gpu`, on a machine that has
+one and its own Python: starts of a launcher and of a recorder that records one case, and evaluations for the GPU.
 """
 
 from __future__ import annotations
@@ -158,7 +158,7 @@ def evaluation(sandbox: Sandbox, folder: Path, *, of: tuple[Path, Path], to: Dev
             cache_dir=Path(cache),
             max_processes=PROCESSES,
             own_operators=("local",),
-            judge=("-m", "worker.judge") if checks else (str(TRUSTING_JUDGE),),
+            judge=(str(TRUSTING_JUDGE), *(["--checked"] if checks else [])),
         )
         started = time.perf_counter()
         report = evaluate(

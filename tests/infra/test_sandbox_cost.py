@@ -29,10 +29,11 @@ def run(tmp_path: Path, head: dict[str, bytes], judge: tuple[str, ...]) -> Repor
 
 def test_what_is_wrong_in_timed_calls_alone_is_caught_with_the_checks_and_not_without(tmp_path: Path) -> None:
     trusting = (str(sandbox_cost.TRUSTING_JUDGE),)
-    checked = run(tmp_path, WRONG_WHEN_TIMED, ("-m", "worker.judge"))
-    assert checked.failure is not None
-    assert checked.failure.reason is Reason.WRONG_VALUES
-    assert "in a timed call" in checked.failure.message
+    for judge in (("-m", "worker.judge"), (*trusting, "--checked")):
+        checked = run(tmp_path, WRONG_WHEN_TIMED, judge)
+        assert checked.failure is not None
+        assert checked.failure.reason is Reason.WRONG_VALUES
+        assert "in a timed call" in checked.failure.message
     trusted = run(tmp_path, WRONG_WHEN_TIMED, trusting)
     assert trusted.failure is None
     assert {metric.name for metric in trusted.cases[0].metrics} >= {"time", "baseline_time"}
