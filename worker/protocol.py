@@ -193,10 +193,14 @@ class Detach(Model):
 
 
 class Prepare(Model):
-    """Load modules anew and make ready the calls on these slots, in this order; nothing runs yet."""
+    """Load modules anew and make ready the calls on these slots, in this order; nothing runs yet.
+
+    `watched`: the place of a call that is timed by itself as well, where launchers have events.
+    """
 
     op: Literal["prepare"] = "prepare"
     slots: tuple[int, ...]
+    watched: int | None = None
 
 
 class Go(Model):
@@ -210,6 +214,7 @@ LauncherCommand = Annotated[Load | Attach | Detach | Prepare | Go, Field(discrim
 
 class LauncherReply(Model):
     """`elapsed_us`: of the whole burst, by events in the launcher; None on a CPU, where only the judge's clock counts.
+    `watched_us`: of the watched call.
 
     `workspace_bytes`: what the revision asks for (`load` of the CPU launcher and the interpreter, whose reason
     case_refused says that the interpreter can't run it). `baseline`: library, backend and version, and
@@ -220,6 +225,7 @@ class LauncherReply(Model):
     reason: Reason | None = None
     message: str = ""
     elapsed_us: float | None = None
+    watched_us: float | None = None
     workspace_bytes: int | None = None
     baseline: str | None = None
     libraries: dict[str, str] = {}

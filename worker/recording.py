@@ -23,6 +23,7 @@ from contract.suite import Case, Suite
 from worker.building import BuiltSide, call_of, supported_cases
 from worker.cache import Cache, key_of
 from worker.failure import Failed
+from worker.inspect import ElfError, globals_bytes
 from worker.operators import tensors_of
 from worker.process import Child, DiskFull, LineTooLong, TimedOut
 from worker.protocol import GpuArtifact, RecordCase, Recorded, RecorderSays, RecordFailed, Recording, RecordJob
@@ -33,6 +34,7 @@ from worker.toolchains.base import COMPILER_FILE_BYTES
 _KIND = "record"
 _RECORD = "record.json"
 MAX_FILE_BYTES = 64 << 20
+MAX_GLOBALS_BYTES = 64 << 20  # of a case's cubins, on the device
 # What is wrong with a text is told in a hundred times as many bytes.
 MAX_RECORD_BYTES, _MAX_LINE_BYTES = 4 << 20, 256 << 10
 _SAYS: TypeAdapter[RecorderSays] = TypeAdapter(RecorderSays)
@@ -219,7 +221,24 @@ def _accept(
                 Reason.NOT_RECORDABLE, Stage.RECORD, "a launched function isn't in the built code", case=case.id
             )
         files[digest] = file
+    _check_globals(files, case)
     return record, files
+
+
+def _check_globals(files: dict[str, Path], case: Case) -> None:
+    """Globals are there as long as the code is loaded: beside the judge and its rivals, who need memory as well."""
+    try:
+        held = sum(globals_bytes(file.read_bytes()) for file in files.values())
+    except (OSError, ElfError) as error:
+        message = f"a launched cubin can't be read: {error}"
+        raise Failed(Reason.NOT_RECORDABLE, Stage.RECORD, message, case=case.id) from error
+    if held > MAX_GLOBALS_BYTES:
+        raise Failed(
+            Reason.NOT_RECORDABLE,
+            Stage.RECORD,
+            f"its code has {held} bytes of global variables; at most {MAX_GLOBALS_BYTES} are allowed, more is workspace",
+            case=case.id,
+        )
 
 
 def _unreadable(why: str, case: Case) -> Failed:

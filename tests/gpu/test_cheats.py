@@ -21,7 +21,9 @@ from worker.protocol import JudgeJob, JudgeSays, RecordFailed
 pytestmark = pytest.mark.gpu
 
 DIMS = {"m": 256, "n": 256, "k": 256}
+WIDE = {"m": 512, "n": 512, "k": 512}
 CHEATS = harness.FIXTURES / "cheats.cu"
+AHEAD = harness.FIXTURES / "ahead.cu"
 
 
 @cache
@@ -30,13 +32,14 @@ def device_class() -> DeviceClass:
     return found or DeviceClass.H200  # the class decides the roofline alone
 
 
-def judged(entry: str, **more: object) -> Said:
+def judged(entry: str, *, source: Path = CHEATS, dims: dict[str, int] = DIMS, **more: object) -> Said:
     suite = Suite(
-        kernel="hgemm_cheats", operator="gemm", dtype="fp16", device_classes=(device_class(),), cases=(Case(dims=DIMS),)
+        kernel="hgemm_cheats", operator="gemm", dtype="fp16", device_classes=(device_class(),), cases=(Case(dims=dims),)
     )
-    built = harness.build(CHEATS)
+    built = harness.build(source)
     head = harness.side(entry, built.path, entry=entry, suite=suite, cubins=built.cubins)
-    job = JudgeJob(device_class=device_class(), suite=suite, head=head, base=None, seed=7, max_processes=1, **more)
+    told = {"max_processes": 1, **more}
+    job = JudgeJob(device_class=device_class(), suite=suite, head=head, base=None, seed=7, **told)
     finished = subprocess.run(
         [sys.executable, "-m", "worker.judge"],
         input=job.model_dump_json().encode(),
@@ -78,6 +81,14 @@ def test_06_14_what_a_kernel_keeps_on_the_device_is_caught_in_the_timed_calls(en
     """Globals start clean at each burst, so that a count of calls reaches no further than the burst itself."""
     said = judged(entry, verify=False)
     assert said.reason == reason
+
+
+def test_41_calls_that_do_their_neighbours_work_are_untrusted():
+    """Each output is right, and the burst is as long as all of its calls: one of them, timed by itself, is not."""
+    honest = judged("alone", source=AHEAD, dims=WIDE, max_processes=4)
+    assert honest.done.failure is None
+    assert judged("ahead", source=AHEAD, dims=WIDE, measure=False).done.failure is None
+    assert judged("ahead", source=AHEAD, dims=WIDE, max_processes=4).reason == "calls_overlap"
 
 
 def test_09_l2_that_the_recorder_sets_aside_is_no_part_of_a_record():

@@ -24,6 +24,7 @@ _PORTABLE_CLUSTER = 8  # blocks; CUDA programming guide, "Thread Block Clusters"
 _PARAM_POINTER, _PARAM_SIZE, _PARAM_END = 1, 2, 0  # CU_LAUNCH_PARAM_*
 
 _Attribute = cuda.CUfunction_attribute
+_EXTERNAL = int(cuda.CUevent_record_flags.CU_EVENT_RECORD_EXTERNAL)
 
 
 class RecordError(ValueError):
@@ -67,21 +68,27 @@ class Replay:
             raise RecordError(Reason.NOT_RECORDABLE, "the record names a cubin that is not beside it")
         self._images = {digest: images[digest] for digest in sorted(needed)}
         self._stream = new_stream()
-        self._start = check(cuda.cuEventCreate(0))
-        self._end = check(cuda.cuEventCreate(0))
+        self._start, self._end, self._before, self._after = (check(cuda.cuEventCreate(0)) for _ in range(4))
+        self._watched = False
         self._modules: list[Any] = []
         self._executable: Any = None
 
-    def prepare(self, slots: Iterable[int]) -> None:
-        self._forget()
+    def prepare(self, slots: Iterable[int], *, watched: int | None = None) -> None:
+        """`watched`: the place of a call that `watched_us` tells the time of."""
+        self.release()
         steps = self._load()
+        self._watched = watched is not None
         check(cuda.cuStreamBeginCapture(self._stream, cuda.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED))
         try:
             slot_bytes = self._record.layout.slot_bytes
-            for slot in slots:
+            for place, slot in enumerate(slots):
                 base = ARENA_ADDRESS + slot * slot_bytes
+                if place == watched:
+                    check(cuda.cuEventRecordWithFlags(self._before, self._stream, _EXTERNAL))
                 for step in steps:
                     step(base)
+                if place == watched:
+                    check(cuda.cuEventRecordWithFlags(self._after, self._stream, _EXTERNAL))
         except BaseException:
             cuda.cuStreamEndCapture(self._stream)
             raise
@@ -106,20 +113,25 @@ class Replay:
         check(cuda.cuGraphExecDestroy(executable))
         return elapsed_us
 
+    def watched_us(self) -> float | None:
+        """Of the watched call of the last run; None where there was none."""
+        return float(check(cuda.cuEventElapsedTime(self._before, self._after))) * 1e3 if self._watched else None
+
     def call(self) -> None:
         """One call on the slot at address 0, to its end, launch by launch: for a tool that looks at each."""
-        self._forget()
+        self.release()
         for step in self._load():
             step(0)
         check(cuda.cuStreamSynchronize(self._stream))
 
     def close(self) -> None:
-        self._forget()
-        check(cuda.cuEventDestroy(self._start))
-        check(cuda.cuEventDestroy(self._end))
+        self.release()
+        for event in (self._start, self._end, self._before, self._after):
+            check(cuda.cuEventDestroy(event))
         check(cuda.cuStreamDestroy(self._stream))
 
-    def _forget(self) -> None:
+    def release(self) -> None:
+        """Unload the modules: their globals may be all of the device's memory."""
         if self._executable is not None:
             executable, self._executable = self._executable, None
             check(cuda.cuGraphExecDestroy(executable))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from contract.statics import FunctionStatics
-from worker.inspect.cubin import statics_of_cubin
+from worker.inspect.cubin import globals_bytes, statics_of_cubin
 from worker.inspect.elf import Elf, ElfError
 from worker.inspect.limits import excess
 from worker.inspect.names import shortened
@@ -17,6 +17,7 @@ __all__ = [
     "combine",
     "excess",
     "excess_in_log",
+    "globals_bytes",
     "shortened",
     "statics_of_cubin",
     "statics_of_log",

@@ -11,7 +11,7 @@ import struct
 from collections.abc import Iterator
 
 from contract.statics import FunctionStatics
-from worker.inspect.elf import Elf, ElfError, Symbol
+from worker.inspect.elf import NO_BITS, Elf, ElfError, Symbol
 from worker.inspect.names import is_plain, shortened
 from worker.inspect.sass import summarise
 
@@ -58,6 +58,13 @@ def statics_of_cubin(data: bytes, *, architecture: str) -> tuple[FunctionStatics
                 )
             )
     return tuple(found)
+
+
+def globals_bytes(data: bytes) -> int:
+    """Of the device memory that the cubin has loaded beside what stands in it; raises ElfError."""
+    return sum(
+        each.size for each in Elf(data).sections if each.type == NO_BITS and not each.name.startswith(".nv.shared")
+    )
 
 
 def _counted(value: int) -> int:

@@ -10,7 +10,7 @@ _HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 _SECTION = struct.Struct("<IIQQQQIIQQ")
 _SYMBOL = struct.Struct("<IBBHQQ")
 _SYMBOL_TABLES = {2: ".symtab", 11: ".dynsym"}
-_NO_BITS = 8
+NO_BITS = 8
 MAX_SECTIONS = 20_000
 MAX_SYMBOLS = 500_000
 _MAX_NAME = 65_536
@@ -77,11 +77,11 @@ class Elf:
         return self._by_name.get(name)
 
     def content(self, section: Section) -> bytes:
-        return b"" if section.type == _NO_BITS else self._slice(section.offset, section.size)
+        return b"" if section.type == NO_BITS else self._slice(section.offset, section.size)
 
     def part(self, section: Section, at: int, size: int) -> bytes:
         """These bytes of its content, as far as it goes."""
-        if section.type == _NO_BITS or at >= section.size:
+        if section.type == NO_BITS or at >= section.size:
             return b""
         return self._slice(section.offset + at, min(size, section.size - at))
 

@@ -34,11 +34,13 @@ class Subject:
 
 @dataclass(frozen=True)
 class Burst:
-    """`claimed_us`: of all calls, by the launcher's events; `clock_us`: by the judge's clock, start-up included."""
+    """`claimed_us`: of all calls, by the launcher's events; `clock_us`: by the judge's clock, start-up included.
+    `watched_us`: of one call at a secret place, by events around it."""
 
     calls: int
     claimed_us: float | None
     clock_us: float
+    watched_us: float | None = None
 
     @property
     def time_us(self) -> float:
@@ -142,7 +144,8 @@ def start_burst(
         return FaultError(error.reason, str(error), side=side, case=subject.case)
 
     try:
-        launcher.ask(Prepare(slots=tuple(order)), limit_s=subject.call_limit_s)
+        watched = random.randrange(calls) if device.measures_itself else None
+        launcher.ask(Prepare(slots=tuple(order), watched=watched), limit_s=subject.call_limit_s)
         slots.draw(where)
         slots.poison(where)
         device.synchronize()
@@ -166,8 +169,8 @@ def start_burst(
         random=random,
     )
     # On a CPU the answer is the submission's: what it claims is nothing.
-    claimed_us = reply.elapsed_us if device.measures_itself else None
-    return Burst(calls=calls, claimed_us=claimed_us, clock_us=clock_us), check
+    claimed_us, watched_us = (reply.elapsed_us, reply.watched_us) if device.measures_itself else (None, None)
+    return Burst(calls=calls, claimed_us=claimed_us, clock_us=clock_us, watched_us=watched_us), check
 
 
 def check_surroundings(slots: Slots, *, where: slice, untouched: list[int], side: str, case: CaseId) -> None:

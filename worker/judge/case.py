@@ -33,6 +33,7 @@ _NUMBERS: tuple[Literal[1], Literal[2], Literal[3]] = (1, 2, 3)
 # A call by itself takes what a call of a burst takes, and a few us for its events. One that takes much less found its
 # work done by a neighbour. A card's clock may change from burst to burst.
 _WATCHED_LEAST, _WATCHED_SHARE = 0.6, 0.01
+_WATCHED_BURST_US = 500.0  # in a shorter one its start-up weighs
 _AUDIT_LEAST, _AUDIT_STARTUP_US, _AUDIT_ALPHA, _AUDIT_PAIRS = 1e-3, 100.0, 5e-6, 4
 
 
@@ -155,7 +156,11 @@ class CaseRun:
 
     def _audit_single_calls(self) -> None:
         bursts = [burst for rounds in self.rounds for head, _ in rounds for turn in head for burst in turn.bursts]
-        alone = [burst.watched_us for burst in bursts if burst.watched_us is not None]
+        alone = [
+            burst.watched_us
+            for burst in bursts
+            if burst.watched_us is not None and burst.calls * burst.time_us >= _WATCHED_BURST_US
+        ]
         usual_us = statistics.median(burst.time_us for burst in bursts)
         short = [time_us for time_us in alone if time_us < _WATCHED_LEAST * usual_us]
         if len(short) > max(1, _WATCHED_SHARE * len(alone)):

@@ -48,13 +48,16 @@ class Launcher:
             self._arena.attach()
             disable_persisting_l2()
         elif isinstance(command, Detach):
+            if self._replay is not None:
+                self._replay.release()
             self._arena.detach()
         elif self._replay is None:
             return LauncherReply(ok=False, reason=Reason.INTERNAL_ERROR, message="no case is loaded")
         elif isinstance(command, Prepare):
-            self._replay.prepare(command.slots)
+            self._replay.prepare(command.slots, watched=command.watched)
         else:
-            return LauncherReply(ok=True, elapsed_us=self._replay.run())
+            elapsed_us = self._replay.run()
+            return LauncherReply(ok=True, elapsed_us=elapsed_us, watched_us=self._replay.watched_us())
         return LauncherReply(ok=True)
 
     def _load(self, command: Load) -> LauncherReply:

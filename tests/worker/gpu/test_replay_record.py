@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from typing import Any
+from unittest import mock
 
 import pytest
 
@@ -92,7 +93,7 @@ class FailingReplay(Replay):
     def __init__(self, name: str) -> None:
         self.name = name
 
-    def prepare(self, slots: Any) -> None:
+    def prepare(self, slots: Any, *, watched: int | None = None) -> None:
         raise CudaError(self.name, "said CUDA")
 
     def run(self) -> float:
@@ -128,6 +129,14 @@ def test_no_memory_for_the_arena_is_nobodys_fault():
 def test_a_context_that_a_kernel_spoilt_stays_the_revisions_fault():
     reply = Launcher(FakeArena(CudaError("CUDA_ERROR_ILLEGAL_ADDRESS", "before"))).answer(Attach())
     assert reply.reason is Reason.CRASHED
+
+
+def test_a_launcher_whose_turn_is_over_holds_no_modules():
+    """Their globals would be missing to whoever is on turn next."""
+    launcher = loaded("none")
+    with mock.patch.object(Replay, "release") as release:
+        assert launcher.answer(Detach()).ok
+    release.assert_called_once()
 
 
 def test_commands_out_of_order_are_answered_not_obeyed():

@@ -53,6 +53,29 @@ def run_of(pairs: int, *, head_us: float, hidden_us: float) -> CaseRun:
     return run
 
 
+def watched(*alone_us: float, calls: int = 1000) -> CaseRun:
+    """Bursts of calls of 20 us, of each of which one call took so long by itself."""
+    run = run_of(0, head_us=20.0, hidden_us=0.0)
+    for us in alone_us:
+        burst = Burst(calls=calls, claimed_us=20.0 * calls, clock_us=20.3 * calls, watched_us=us)
+        run.rounds.append([([Turn(bursts=(burst,))], [Turn(bursts=(Burst(calls, 20.0 * calls, 20.3 * calls),))])])
+    return run
+
+
+def test_calls_that_take_alone_what_they_take_in_a_burst_are_believed() -> None:
+    watched(21.0, 22.0, 19.0, 26.0, 21.0).audit()
+    watched(*[22.0] * 7, 3.0).audit()  # one that nobody can explain
+    watched(*[3.0] * 8, calls=20).audit()  # too short a burst to tell
+
+
+@pytest.mark.parametrize("alone_us", [[3.0] * 4 + [70.0] * 4, [22.0] * 6 + [11.0] * 2])
+def test_calls_whose_work_their_neighbours_did_are_untrusted(alone_us: list[float]) -> None:
+    """A burst's own time doesn't show them: another call took so much longer."""
+    with pytest.raises(FaultError, match="other calls do their work") as caught:
+        watched(*alone_us).audit()
+    assert (caught.value.reason, caught.value.side) == (Reason.CALLS_OVERLAP, "head")
+
+
 def test_events_and_clock_that_agree_are_believed() -> None:
     run_of(8, head_us=18.0, hidden_us=0.0).audit()
 
