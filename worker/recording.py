@@ -236,7 +236,7 @@ def _check_globals(files: dict[str, Path], case: Case) -> None:
         raise Failed(
             Reason.NOT_RECORDABLE,
             Stage.RECORD,
-            f"its code has {held} bytes of global variables; at most {MAX_GLOBALS_BYTES} are allowed, more is workspace",
+            f"its code has {held} bytes of global variables; at most {MAX_GLOBALS_BYTES} are allowed",
             case=case.id,
         )
 

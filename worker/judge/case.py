@@ -166,7 +166,7 @@ class CaseRun:
         if len(short) > max(1, _WATCHED_SHARE * len(alone)):
             raise FaultError(
                 Reason.CALLS_OVERLAP,
-                f"{len(short)} of {len(alone)} calls, each of them timed by itself, took {statistics.median(short):.2f} us"
+                f"{len(short)} of {len(alone)} calls that were timed alone took {statistics.median(short):.2f} us"
                 f" where a call takes {usual_us:.2f} us: other calls do their work",
                 side="head",
                 case=self.case,
