@@ -38,8 +38,11 @@ def elf(content: bytes, headers: list[Header], *, names: int, machine: int = EM_
     return first + content + b"".join(struct.pack("<IIQQQQIIQQ", *astuple(header)) for header in headers)
 
 
-def cubin(functions: list[tuple[int, int, int]], names: bytes, *, code: bytes = b"", info: bytes = b"") -> bytes:
-    """`functions`: (offset of its name in `names`, start, size) each, all in one section of `code`."""
+def cubin(
+    functions: list[tuple[int, int, int]], names: bytes, *, code: bytes = b"", info: bytes = b"", registers: int = 0
+) -> bytes:
+    """`functions`: (offset of its name in `names`, start, size) each, all in one section of `code`. `registers`: what
+    the section's header says of them."""
     of_sections = b"\0.nv.info\0.symtab\0"
     symbols = b"".join(struct.pack("<IBBHQQ", name, 0x12, 0x10, 4, start, size) for name, start, size in functions)
     parts = (of_sections, names, symbols, info, code)
@@ -51,7 +54,7 @@ def cubin(functions: list[tuple[int, int, int]], names: bytes, *, code: bytes = 
             Header(name=0, type=3, offset=places[1], size=len(names)),
             Header(name=of_sections.index(b".symtab"), type=2, offset=places[2], size=len(symbols), link=1),
             Header(name=of_sections.index(b".nv.info"), offset=places[3], size=len(info)),
-            Header(name=0, offset=places[4], size=len(code)),
+            Header(name=0, offset=places[4], size=len(code), info=registers << 24),
         ],
         names=0,
     )

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from contract.statics import FunctionStatics
-from worker.inspect.cubin import globals_bytes, statics_of_cubin
+from worker.inspect.cubin import MAX_FUNCTIONS, globals_bytes, statics_of_cubin
 from worker.inspect.elf import Elf, ElfError
 from worker.inspect.limits import excess
 from worker.inspect.names import shortened
 from worker.inspect.ptxas import excess_in_log, statics_of_log
 
 __all__ = [
+    "MAX_FUNCTIONS",
     "Elf",
     "ElfError",
     "combine",

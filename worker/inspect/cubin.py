@@ -37,7 +37,9 @@ def statics_of_cubin(data: bytes, *, architecture: str) -> tuple[FunctionStatics
     found: list[FunctionStatics] = []
     unread = len(data)
     for index, symbol in enumerate(symbols):
-        if symbol.is_defined_function and index in registers and len(found) < MAX_FUNCTIONS:
+        if symbol.is_defined_function and index in registers:
+            if len(found) == MAX_FUNCTIONS:
+                raise ElfError(f"over {MAX_FUNCTIONS} functions: nothing is told of some and not of others")
             unread -= symbol.size
             if unread < 0:
                 raise ElfError("its functions are larger than the file")
@@ -48,7 +50,7 @@ def statics_of_cubin(data: bytes, *, architecture: str) -> tuple[FunctionStatics
                 FunctionStatics(
                     function=shortened(symbol.name),
                     architecture=architecture,
-                    registers=_counted(registers[index]),
+                    registers=_counted(max(registers[index], _registers_of_section(elf, symbol))),
                     spill_store_bytes=code.local_store_bytes,
                     spill_load_bytes=code.local_load_bytes,
                     stack_bytes=_counted(frames[index]) if index in frames else None,
@@ -104,6 +106,11 @@ def _static_shared_bytes(elf: Elf, function: Symbol, *, reserved: int) -> int:
     """The section counts what the system reserves in each block from sm_90 on."""
     section = elf.section(f".nv.shared.{function.name}")
     return max(0, section.size - reserved) if section else 0
+
+
+def _registers_of_section(elf: Elf, function: Symbol) -> int:
+    """Up to sm_89 they are in the section's header as well; which of the two a driver takes, nobody says."""
+    return elf.sections[function.section].info >> 24
 
 
 def _code(elf: Elf, function: Symbol) -> bytes:

@@ -11,6 +11,7 @@ _SECTION = struct.Struct("<IIQQQQIIQQ")
 _SYMBOL = struct.Struct("<IBBHQQ")
 _SYMBOL_TABLES = {2: ".symtab", 11: ".dynsym"}
 NO_BITS = 8
+_EXECUTABLE = 4
 MAX_SECTIONS = 20_000
 MAX_SYMBOLS = 500_000
 _MAX_NAME = 65_536
@@ -28,6 +29,7 @@ class Section:
     size: int
     link: int
     info: int
+    flags: int
 
 
 @dataclass(frozen=True)
@@ -66,11 +68,16 @@ class Elf:
         if self._names_index >= len(raw):
             raise ElfError("no table of section names")
         names = _Names(self._slice(raw[self._names_index][4], raw[self._names_index][5]), most=2 * len(self._data))
-        return tuple(Section(names.at(r[0]), r[1], r[4], r[5], r[6], r[7]) for r in raw)
+        return tuple(Section(names.at(r[0]), r[1], r[4], r[5], r[6], r[7], r[2]) for r in raw)
 
     @cached_property
     def _by_name(self) -> dict[str, Section]:
         return {section.name: section for section in reversed(self.sections)}
+
+    @property
+    def code_bytes(self) -> int:
+        """Of everything that can be run."""
+        return sum(section.size for section in self.sections if section.flags & _EXECUTABLE)
 
     def section(self, name: str) -> Section | None:
         """The first of this name."""
