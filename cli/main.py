@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import sys
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
@@ -24,6 +25,14 @@ class _Group(TyperGroup):
 
             show_error(error)
             raise typer.Exit(error.code) from error
+        except OSError as error:
+            # A closed pipe (`| head`) is click's to end in silence.
+            if error.errno == errno.EPIPE:
+                raise
+            from cli.show.console import show_error  # noqa: PLC0415
+
+            show_error(CliError(f"{error.filename or 'standard output'}: {error.strerror}"))
+            raise typer.Exit(Exit.NOT_MEASURED) from error
         except KeyboardInterrupt:
             sys.stderr.write("\nstopped\n")
             raise typer.Exit(Exit.INTERRUPTED) from None
@@ -37,6 +46,26 @@ app = typer.Typer(
     help="Remote GPU regression CI: is the kernel still right, how fast is it, and did this change make it slower?",
     epilog="Exit codes: 0 passed, 1 judged bad, 2 usage, 3 could not be measured.",
 )
+
+
+def _say_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version  # noqa: PLC0415
+
+        typer.echo(f"kernelgate {version('kernelgate')}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    *,
+    version: Annotated[
+        bool, typer.Option("--version", help="Say which version this is.", callback=_say_version, is_eager=True)
+    ] = False,
+) -> None:
+    del version
+
+
 for module in (local, submitting, reading, regressions, ci, offline, tokens):
     module.register(app)
 

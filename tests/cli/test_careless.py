@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import subprocess
 import sys
+from contextlib import suppress
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -86,6 +89,26 @@ def test_a_narrow_terminal_folds_names_and_loses_none(stub: Stub, monkeypatch: p
     stub.routes["GET /projects/local/kernels"] = KernelPage(items=(KERNEL,), next=None)
     lines = runner.invoke(app, ["kernels"]).output.splitlines()
     assert any(line.startswith("hgemm") for line in lines)
+
+
+def test_the_version_is_said() -> None:
+    result = runner.invoke(app, ["--version"])
+    assert (result.exit_code, result.output) == (0, f"kernelgate {metadata.version('kernelgate')}\n")
+
+
+@pytest.mark.parametrize("options", [[], ["--json"]])
+def test_a_full_disk_is_said_in_a_line(stub: Stub, monkeypatch: pytest.MonkeyPatch, options: list[str]) -> None:
+    stub.routes["GET /projects/local/kernels"] = KernelPage(items=(KERNEL,), next=None)
+    errors = io.StringIO()
+    with Path("/dev/full").open("w") as full:
+        monkeypatch.setattr("sys.stdout", full)
+        monkeypatch.setattr("sys.stderr", errors)
+        with pytest.raises(SystemExit) as ended:
+            app(["kernels", *options])
+        with suppress(OSError):
+            full.close()
+    assert ended.value.code == 3
+    assert errors.getvalue().splitlines() == ["error: standard output: No space left on device"]
 
 
 @pytest.mark.parametrize("command", [["verdict", "--help"], ["kernels", "--json"]])
