@@ -9,10 +9,8 @@ from contract.record import Launch
 from contract.statics import FunctionStatics
 from worker.building import BuiltSide
 from worker.failure import Failed
-from worker.inspect import ElfError, shortened, statics_of_cubin
+from worker.inspect import MAX_FUNCTIONS, ElfError, shortened, statics_of_cubin
 from worker.recording import RecordedSide
-
-_MOST = 256
 
 
 def statics_of(side: BuiltSide, recorded: RecordedSide | None) -> tuple[FunctionStatics, ...]:
@@ -21,9 +19,12 @@ def statics_of(side: BuiltSide, recorded: RecordedSide | None) -> tuple[Function
     Functions go by the same name in every build: the parts that the compiler made up are left out.
     """
     found = side.built.statics if recorded is None else _launched(side, recorded)
+    if len(found) > MAX_FUNCTIONS:  # of several cubins
+        message = f"{len(found)} functions; at most {MAX_FUNCTIONS} are looked at"
+        raise Failed(Reason.COMPILE_ERROR, Stage.INSPECT, message)
     return tuple(
         statics.model_copy(update={"function": _stable(statics.function, side.built.made_up_names)})
-        for statics in found[:_MOST]
+        for statics in found
     )
 
 

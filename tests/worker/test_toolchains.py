@@ -55,8 +55,21 @@ def test_cpp_builds_a_library_with_its_entry(tmp_path):
     assert built.library is not None
     names = {symbol.name for symbol in Elf((out / built.library).read_bytes()).symbols(".dynsym")}
     assert "kernelgate_run" in names
-    assert built.statics[0].code_bytes > 0
     assert built.toolchain["g++"]
+
+
+@pytest.mark.parametrize("hidden", ["", "static ", '__attribute__((section("elsewhere"))) '])
+def test_the_code_of_a_library_is_all_of_it(tmp_path, hidden):
+    """A function that isn't exported, one in a section of its own, and a size that the source makes up."""
+    more = f'{hidden}__attribute__((noinline, used)) int more(int x) {{ asm volatile(".zero 5000"); return x; }}\n'
+    lie = 'asm(".size kernelgate_run, 0x7fffffffffffffff");\n'
+    source = bundle("gemm_cpu")["kernel.cpp"].decode()
+    sizes = []
+    for name, text in (("plain", source), ("more", source + more + lie)):
+        (tmp_path / name).mkdir()
+        built, _ = build(bundle("gemm_cpu", kernel_cpp=text), tmp_path / name)
+        sizes += [function.code_bytes for function in built.statics]
+    assert 5000 < sizes[1] - sizes[0] < 6000
 
 
 def test_two_builds_in_two_folders_are_the_same_library(tmp_path):
