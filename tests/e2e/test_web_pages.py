@@ -353,6 +353,32 @@ def test_a_service_that_is_away_is_said_to_be_and_its_return_noticed(browser: An
     context.close()
 
 
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("/nothing", "There is no such page"),
+        ("/projects/%E0%A4%A", "there is no project"),
+        ("/projects/local/kernels/😀", "has no kernel '😀'"),
+        ("/evaluations/100%", "there is no evaluation '100%'"),
+        (f"{B300}&range=-1", "17 revisions"),
+        ("/projects/local/kernels/attention_b300?class=zzz&case=none&metric=none", "Asked for"),
+    ],
+)
+def test_an_address_that_was_mistyped_says_what_is_not_there_or_shows_what_is(tab: Tab, path: str, said: str) -> None:
+    tab.open(path, shows=said)
+
+
+def test_a_page_whose_answer_makes_no_sense_says_so_and_the_others_go_on(browser: Any, site: Site) -> None:
+    context = browser.new_context()
+    tab = Tab(context, site.stack.url)
+    tab.sign_in(site.stack.token)
+    tab.page.route("**/api/v1/nodes*", lambda route: route.fulfill(json={"items": [{"name": None}], "next": None}))
+    page = tab.open("/nodes", shows="This page failed")
+    page.get_by_role("link", name="Regressions").click()
+    page.get_by_text("attention_b300 V36").first.wait_for()
+    context.close()
+
+
 def test_an_empty_database_says_what_to_do_first(browser: Any, tmp_path: Path) -> None:
     empty = Stack(tmp_path)
     empty.start_redis()

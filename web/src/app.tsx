@@ -5,7 +5,8 @@ import { client, isRefused, keepCsrf, OfflineError, unwrap } from "./api/client"
 import { evaluationQuery, kernelQuery, projectsQuery, queries, revisionQuery, sessionQuery } from "./api/queries";
 import { LinkPage, TokenForm } from "./pages/login";
 import { OverviewPage } from "./pages/overview";
-import { toProject, toRevision } from "./paths";
+import { decoded, toProject, toRevision } from "./paths";
+import { Boundary } from "./ui/boundary";
 import { Later, partOf } from "./ui/later";
 import { Empty, Failed, Loaded, More, useTitle } from "./ui/states";
 import { ThemeButton } from "./ui/theme";
@@ -45,7 +46,7 @@ export function App(): ReactNode {
       </a>
       <Header signedIn={Boolean(session.data?.csrf)} known={session.data !== undefined} />
       <main id="main" ref={main} tabIndex={-1}>
-        {path === "/login" ? <LinkPage /> : <Signed {...session} />}
+        <Boundary path={path}>{path === "/login" ? <LinkPage /> : <Signed {...session} />}</Boundary>
       </main>
     </>
   );
@@ -62,19 +63,16 @@ function Signed({ data, error, refetch }: { data: unknown; error: Error | null; 
       <Route path="/">
         <HomePage />
       </Route>
-      <Route path="/projects/:project">{({ project }) => <OverviewPage project={decodeURIComponent(project)} />}</Route>
+      <Route path="/projects/:project">{({ project }) => <OverviewPage project={decoded(project)} />}</Route>
       <Route path="/projects/:project/kernels/:kernel">
         {({ project, kernel }) => (
-          <Later
-            part={kernelPage}
-            props={{ project: decodeURIComponent(project), kernel: decodeURIComponent(kernel) }}
-          />
+          <Later part={kernelPage} props={{ project: decoded(project), kernel: decoded(kernel) }} />
         )}
       </Route>
       <Route path="/revisions/:id">
-        {({ id }) => <Later key={id} part={revisionPage} props={{ id: decodeURIComponent(id) }} />}
+        {({ id }) => <Later key={id} part={revisionPage} props={{ id: decoded(id) }} />}
       </Route>
-      <Route path="/evaluations/:id">{({ id }) => <EvaluationLink id={decodeURIComponent(id)} />}</Route>
+      <Route path="/evaluations/:id">{({ id }) => <EvaluationLink id={decoded(id)} />}</Route>
       <Route path="/regressions">
         <Later part={regressionsPage} props={{}} />
       </Route>

@@ -1,6 +1,15 @@
 // Where each page is. Ids and slugs are URL-safe; a kernel's name is encoded all the same.
 const part = encodeURIComponent;
 
+/** A part of an address, which somebody may have typed: what can't be decoded is what it is. */
+export function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
 export const toProject = (project: string): string => `/projects/${part(project)}`;
 export const toRevision = (id: string, evaluation?: string | null): string =>
   `/revisions/${part(id)}${evaluation ? `?evaluation=${part(evaluation)}` : ""}`;

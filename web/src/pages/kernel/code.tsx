@@ -3,7 +3,7 @@ import type { ReactNode } from "react";
 import type { Series } from "../../api/client";
 import { historyQuery } from "../../api/queries";
 import { SmallLine } from "../../chart/small";
-import { useSearchState } from "../../search";
+import { rangeOf, useSearchState } from "../../search";
 import { count, metricName, oneLine, unitName } from "../../text";
 import { Table } from "../../ui/table";
 import type { Choice } from "./controls";
@@ -25,7 +25,7 @@ export function CodeSection({ kernel, deviceClass }: Choice): ReactNode {
   const named = search.get("code") ?? "";
   const architecture = architectures.includes(named) ? named : (architectures[0] ?? "");
   const metrics = orderOf(known.filter((one) => architectureOf(one) === architecture));
-  const limit = Number(search.get("range")) || 10_000;
+  const limit = rangeOf(search);
   const found = useQueries({
     queries: metrics.map((metric) => ({
       ...historyQuery({

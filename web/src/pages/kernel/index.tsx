@@ -4,7 +4,7 @@ import { Link } from "wouter";
 import type { DeviceClass, Kernel } from "../../api/client";
 import { type Chosen, changesQuery, historyQuery, kernelQuery } from "../../api/queries";
 import { toKernel, toProject } from "../../paths";
-import { useSearchState } from "../../search";
+import { rangeOf, useSearchState } from "../../search";
 import { caseName, metricName, oneLine } from "../../text";
 import { Empty, Loaded, useTitle } from "../../ui/states";
 import { CodeSection } from "./code";
@@ -12,7 +12,6 @@ import { type Choice, Controls } from "./controls";
 import { Drawn } from "./history";
 import { ScalingSection } from "./scaling";
 
-const ALL = 10_000;
 // About as many as a screen has columns for, and more where something failed or moved.
 const POINTS = 800;
 
@@ -95,7 +94,7 @@ function chosenOf(
   search: URLSearchParams,
   line: Pick<Chosen, "project" | "kernel" | "deviceClass" | "caseId" | "metric">,
 ): Chosen {
-  return { ...line, limit: Number(search.get("range")) || ALL, mainline: search.has("mainline"), points: POINTS };
+  return { ...line, limit: rangeOf(search), mainline: search.has("mainline"), points: POINTS };
 }
 
 function History({ kernel, deviceClass, caseId, metric, chosen }: Choice & { chosen: Chosen }): ReactNode {
