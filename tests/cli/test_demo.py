@@ -20,9 +20,10 @@ EVERYTHING = {"cpp": True, "cuda": True, "triton": True}
 
 def add_revision(kernel: Path, name: str, *, language: str) -> None:
     (kernel / name).mkdir(parents=True)
-    manifest = MANIFEST.replace('"v4"', f'"{name}"').replace('"cuda"', f'"{language}"')
+    source = {"cuda": "hgemm.cu", "cpp": "sgemm.cpp"}[language]
+    manifest = MANIFEST.replace('"v4"', f'"{name}"').replace('"cuda"', f'"{language}"').replace("hgemm.cu", source)
     (kernel / name / "kernel.toml").write_text(manifest)
-    (kernel / name / "hgemm.cu").write_text("// nothing\n")
+    (kernel / name / source).write_text("// nothing\n")
 
 
 @pytest.fixture
