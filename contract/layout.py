@@ -63,7 +63,7 @@ class Placed(Model):
 class SlotLayout(Model):
     tensors: tuple[Placed, ...]
     workspace_offset: int
-    workspace_bytes: int
+    workspace_bytes: int = Field(ge=0)
     slot_bytes: int = Field(description="distance between two slots; a multiple of ALIGNMENT")
 
     def offset(self, name: str) -> int:

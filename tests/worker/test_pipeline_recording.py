@@ -85,6 +85,7 @@ def test_statics_count_the_dynamic_shared_memory_of_the_launches(tmp_path, cubin
         ("pipe", Reason.NOT_RECORDABLE, "can't be read"),
         ("endless", Reason.NOT_RECORDABLE, "can't be read: Input should be"),
         ("hoard", Reason.NOT_RECORDABLE, "17179869184 bytes of global variables"),
+        ("overlaid", Reason.NOT_RECORDABLE, "can't be read: Input should be greater than or equal to 0"),
         ("huge", Reason.NOT_RECORDABLE, "or too large"),
     ],
 )
