@@ -14,6 +14,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from service.etags import is_held
 from service.settings import Settings
 
 # Nothing inline, nothing from elsewhere: names, logs and sources of a submission are text and stay text.
@@ -127,7 +128,7 @@ def _respond(folder: Path, parts: list[str], headers: Headers) -> Response | Non
         "ETag": tag,
         "Vary": "Accept-Encoding",
     }
-    if headers.get("If-None-Match") == tag:
+    if is_held(tag, headers.get("If-None-Match")):
         return Response(status_code=304, headers=answered)
     if file.packed is not None and "gzip" in headers.get("Accept-Encoding", ""):
         return Response(file.packed, media_type=file.media_type, headers={**answered, "Content-Encoding": "gzip"})

@@ -11,6 +11,7 @@ from contract.views import Standing
 from service.auth import Reader
 from service.badges import badge_svg
 from service.database import DatabaseDep
+from service.etags import is_held
 from service.find import kernel_by_name, project_by_slug
 from service.models import Standing as StandingRow
 
@@ -41,7 +42,7 @@ def get_badge(
         known = kernel_by_name(session, project=owner, name=kernel)
         svg, tag = badge_svg(known.name, device_class, _standing(session, known.id, device_class))
     headers = {"Cache-Control": f"max-age={_KEPT_S}", "ETag": tag, "Cross-Origin-Resource-Policy": "cross-origin"}
-    if request.headers.get("If-None-Match") == tag:
+    if is_held(tag, request.headers.get("If-None-Match")):
         return Response(status_code=304, headers=headers)
     return Response(svg, media_type=SVG, headers=headers)
 

@@ -13,6 +13,7 @@ from contract.names import MetricName
 from contract.views import Scaling
 from service.auth import Principal, Reader
 from service.database import DatabaseDep
+from service.etags import is_held
 from service.find import kernel_by_name, project_by_slug
 from service.history import series_out
 from service.kept import Kept, version_of
@@ -128,7 +129,7 @@ def get_history(
         headers = {"Cache-Control": "private, no-cache"}
         if version is not None:
             headers["ETag"] = tag
-            if request.headers.get("If-None-Match") == tag:
+            if is_held(tag, request.headers.get("If-None-Match")):
                 return Response(status_code=304, headers=headers)
         body = _ANSWERS.get(key) if version is not None else None
         if body is None:

@@ -65,6 +65,9 @@ def test_an_unchanged_history_is_not_sent_again_and_a_changed_one_is(api, node, 
     first = get(api, "sgemm_cpu/history", params=chart())
     tag = {"If-None-Match": first.headers["etag"]}
     assert get(api, "sgemm_cpu/history", params=chart(), headers=tag).status_code == 304
+    weak = {"If-None-Match": f'"another", W/{tag["If-None-Match"]}'}
+    assert get(api, "sgemm_cpu/history", params=chart(), headers=weak).status_code == 304
+    assert get(api, "sgemm_cpu/history", params=chart(), headers={"If-None-Match": '"another"'}).status_code == 200
     assert get(api, "sgemm_cpu/history", params=chart(points=10), headers=tag).status_code == 200
     evaluate(api, node, "v3", 1.0)
     second = get(api, "sgemm_cpu/history", params=chart(), headers=tag)
