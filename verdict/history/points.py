@@ -21,7 +21,8 @@ class Point:
 @dataclass(frozen=True, kw_only=True)
 class Step:
     """The level changed with `first` at the earliest, after `after`, which was the last one measured before;
-    `unmeasured` lie between. Any of them but `after` may be the cause.
+    `unmeasured` lie between. Any of them but `after` may be the cause. `perhaps`: other measured points with which it
+    may as well begin, as the noise lets no one tell.
 
     `ratio`: cost after / cost before, over 1 is slower. `before`, `after_value`: medians, in the series' unit.
     `low`, `high`: the ratio's interval at about 95 %. `points`: how many stood at the new level when it was found.
@@ -30,6 +31,7 @@ class Step:
     first: str
     after: str
     unmeasured: tuple[str, ...]
+    perhaps: tuple[str, ...] = ()
     ratio: float
     low: float
     high: float

@@ -42,6 +42,10 @@ FAR = 8.0
 # The share of points that can be outliers.
 MOST_FAR = 0.1
 MAD_TO_SD = 1.4826
+# The place of a step of d spreads is off by more than 20 / d^2 points once in a hundred times (after Yao 1987;
+# tests/verdict/history/test_false_steps.py).
+_PLACE_OFF = 20.0
+_MOST_OFF = 12
 # Levels that were left and come back this often are two levels of one benchmark, not steps.
 MOST_RETURNS = 2
 
@@ -58,9 +62,11 @@ class Sample:
 
 @dataclass(frozen=True)
 class Split:
-    """A step before sample `place`: levels (ln of the cost) and the standard error of their difference."""
+    """A step before sample `place`, give or take `off` samples: levels (ln of the cost) and the standard error of
+    their difference."""
 
     place: int
+    off: int
     before: float
     after: float
     error: float
@@ -123,10 +129,12 @@ class Stream:
             self.up.add(z)
             self.down.add(-z)
             for sign, cusum in ((1, self.up), (-1, self.down)):
-                if cusum.total > LIMIT and cusum.run >= cusum.look_at and split is None:
-                    # Each look that finds nothing makes the next one wait for a fifth more points.
+                due = cusum.run >= cusum.look_at or cusum.run > WINDOW // 2
+                if cusum.total > LIMIT and due and split is None:
+                    # Each look that finds nothing makes the next one wait for a fifth more points, or for the last
+                    # one before the run is taken for the level.
                     cusum.look_at = max(cusum.run + 1, cusum.run * 6 // 5)
-                    split = self._look(sign, cusum.run, least=least, floor=floor)
+                    split = self._look(sign, least=least, floor=floor)
         if split is None:
             self._keep_level()
         return Finding(split, outliers, distance)
@@ -185,9 +193,11 @@ class Stream:
                 self.level, self.spread = float(ys.mean()), float(ys.std())
             self.stale = 0
 
-    def _look(self, sign: int, run: int, *, least: float, floor: float) -> Split | None:
+    def _look(self, sign: int, *, least: float, floor: float) -> Split | None:
+        """At everything that is kept: the run may have begun long before the step, or after points of it became part
+        of the level."""
         ys = np.array([each.y for each in self.samples]) * sign
-        place = _best_split(ys, earliest=max(len(ys) - run - 2, FEWEST_BEFORE))
+        place = _best_split(ys)
         if place is None:
             return None
         before, after = ys[max(place - WINDOW // 2, 0) : place], ys[place:]
@@ -200,22 +210,24 @@ class Stream:
         if _by_chance(beyond[0], len(before), beyond[1], len(after), worth) > ALPHA:
             return None
         before, after = _pulled_in(before, low), _pulled_in(after, high)
-        error = _standard_error(before - low, after - high, floor) / math.sqrt(worth)
+        spread = _spread(before - low, after - high, floor)
+        error = spread * math.sqrt(1 / len(before) + 1 / len(after)) / math.sqrt(worth)
         if float(after.mean() - before.mean()) < LEAST_Z * error:
             return None
-        return Split(place=place, before=sign * low, after=sign * high, error=error)
+        off = min(int(_PLACE_OFF * (spread / (high - low)) ** 2), _MOST_OFF)
+        return Split(place=place, off=off, before=sign * low, after=sign * high, error=error)
 
 
-def _best_split(ys: Values, *, earliest: int) -> int | None:
+def _best_split(ys: Values) -> int | None:
     """Where the means before and after differ most beside their error: the likeliest place of one step."""
     count = len(ys)
-    if earliest > count - FEWEST_AFTER:
+    if count < FEWEST_BEFORE + FEWEST_AFTER:
         return None
     sums = np.cumsum(ys)
-    places = np.arange(earliest, count - FEWEST_AFTER + 1)
+    places = np.arange(FEWEST_BEFORE, count - FEWEST_AFTER + 1)
     before, rest = sums[places - 1], count - places
     differences = ((sums[-1] - before) / rest - before / places) * np.sqrt(places * rest)
-    return earliest + int(np.argmax(differences))
+    return FEWEST_BEFORE + int(np.argmax(differences))
 
 
 def _median(values: Values) -> float:
@@ -234,11 +246,10 @@ def _pulled_in(values: Values, level: float) -> Values:
     return np.clip(values, level - reach, level + reach) if reach > 0.0 else values
 
 
-def _standard_error(before: Values, after: Values, floor: float) -> float:
-    """Of the difference of two means; `before`, `after`: distances from each side's level."""
+def _spread(before: Values, after: Values, floor: float) -> float:
+    """Of the points of both sides; `before`, `after`: distances from each side's level."""
     squares = float(before @ before + after @ after)
-    spread = max(math.sqrt(squares / (len(before) + len(after) - 2)), floor)
-    return spread * math.sqrt(1 / len(before) + 1 / len(after))
+    return max(math.sqrt(squares / (len(before) + len(after) - 2)), floor)
 
 
 def interval_of(split: Split) -> tuple[float, float]:

@@ -126,11 +126,13 @@ class Tracker:
     def _step(self, stream: Stream, split: Split) -> Step:
         first, before = stream.samples[split.place], stream.samples[split.place - 1]
         low, high = interval_of(split)
+        near = stream.samples[max(split.place - split.off, 1) : split.place + split.off + 1]
         # In a stretch that was left and entered again others lie between, which say nothing of this one.
         return Step(
             first=first.key,
             after=before.key,
             unmeasured=tuple(first.unmeasured) if first.after == before.key else (),
+            perhaps=tuple(each.key for each in near if each is not first),
             ratio=math.exp(split.after - split.before),
             low=math.exp(low),
             high=math.exp(high),

@@ -69,3 +69,17 @@ def test_a_slowdown_of_five_spreads_is_found_within_a_dozen_points_at_its_place(
         places.append(int(step.first) - 60)
     assert np.percentile(waited, 90) <= enough
     assert np.mean(np.array(places) == 0) >= 0.9
+
+
+@pytest.mark.parametrize("spreads", [1.5, 2.0, 3.0, 5.0])
+def test_a_step_names_the_points_that_it_may_as_well_begin_with(spreads):
+    rng = np.random.default_rng(21)
+    right, named = [], []
+    for _ in range(80):
+        values = 100 * np.exp(rng.normal(0, 0.004, 130))
+        values[70:] *= 1 + 0.004 * spreads
+        for _, step in steps_of(values)[:1]:
+            right.append("70" in {step.first, *step.perhaps})
+            named.append(len(step.perhaps))
+    assert np.mean(right) > 0.95
+    assert np.mean(named) <= 2 * 20 / spreads**2

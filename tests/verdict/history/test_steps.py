@@ -34,6 +34,15 @@ def test_a_slowdown_that_stays_is_one_step_at_its_revision():
     assert step.after_value == pytest.approx(102, rel=0.002)
 
 
+@pytest.mark.parametrize("seed", [29, 149, 250, 347])
+def test_a_step_is_found_where_the_first_points_gave_a_poor_level(seed):
+    """The sum has been running for dozens of points when the step comes, and the run is taken for the level amid it."""
+    values = noisy(120, seed=seed)
+    values[60:] *= 1.05
+    [step] = changes_of(points(values))
+    assert step.first == "r60"
+
+
 def test_an_improvement_is_a_step_below_one():
     values = noisy(60)
     values[30:] /= 1.24
