@@ -89,6 +89,7 @@ def _create_cases() -> None:
         _id("revision_id"),
         _id("base_id", nullable=True),
         _id("evaluation_id", nullable=True),
+        sa.Column("perhaps", sa.JSON(), nullable=False),
         sa.Column("ratio", sa.Float(), nullable=False),
         sa.Column("low", sa.Float(), nullable=True),
         sa.Column("high", sa.Float(), nullable=True),

@@ -15,7 +15,8 @@ from service.regressions.tables import Regression, RegressionCase
 
 @dataclass(frozen=True, kw_only=True)
 class Sign:
-    """That one case changed with `revision`, or with one of `suspects` before it. `forgiven`: why it may."""
+    """That one case changed with `revision`, or with one of `suspects` before it. `perhaps`: others that were measured
+    and with which it may as well have. `forgiven`: why it may."""
 
     kernel: Kernel
     revision: Revision
@@ -28,6 +29,7 @@ class Sign:
     low: float | None
     high: float | None
     allowed_slowdown: float | None
+    perhaps: Sequence[Revision] = ()
     metric: str | None = None
     evaluation_id: str | None = None
     forgiven: str | None = None
@@ -43,7 +45,7 @@ def keep(session: Session, sign: Sign) -> tuple[Regression, RegressionCase]:
     if regression is None:
         regression = _open(session, sign)
     else:
-        _narrow(regression, sign)
+        _narrow(session, regression, sign)
         _reopen(session, regression, sign)
     case = session.exec(
         select(RegressionCase).where(
@@ -53,6 +55,8 @@ def keep(session: Session, sign: Sign) -> tuple[Regression, RegressionCase]:
             RegressionCase.case == sign.case,
         )
     ).first()
+    if case is None:
+        _open_for_more(session, regression, sign)
     if case is None or (case.evidence == "history" and sign.evidence != "history") or _is_same(case, sign):
         case = _write(case, regression, sign)
         session.add(case)
@@ -101,8 +105,10 @@ def worst(cases: Sequence[RegressionCase]) -> float:
 
 
 def _of_the_same_cause(session: Session, sign: Sign) -> Regression | None:
-    """One whose suspects and this sign's have a revision, or a commit, in common."""
+    """One whose suspects and this sign's have a revision, or a commit, in common; or else one that may have begun with
+    the same."""
     mine = {row.id for row in sign.suspects}
+    around = mine | {row.id for row in sign.perhaps}
     commits = [row.commit for row in sign.suspects if row.commit]
     same_project = select(Regression).where(
         Regression.project_id == sign.kernel.project_id, Regression.direction == sign.direction
@@ -111,13 +117,13 @@ def _of_the_same_cause(session: Session, sign: Sign) -> Regression | None:
     found = session.exec(
         same_project.where(
             or_(
-                col(Regression.revision_id).in_(mine),
+                col(Regression.revision_id).in_(around),
                 col(Regression.commit).in_(commits),
                 col(Regression.state).in_(states.OPEN) & col(Regression.id).in_(of_kernel),
             )
         ).order_by(col(Regression.id))
     ).all()
-    return next(
+    exactly = next(
         (
             each
             for each in found
@@ -125,6 +131,15 @@ def _of_the_same_cause(session: Session, sign: Sign) -> Regression | None:
         ),
         None,
     )
+    return exactly or _near(session, found, around)
+
+
+def _near(session: Session, found: Sequence[Regression], around: set[str]) -> Regression | None:
+    query = select(RegressionCase).where(col(RegressionCase.regression_id).in_([each.id for each in found]))
+    near: dict[str, set[str]] = {each.id: {each.revision_id, *each.suspects} for each in found}
+    for case in session.exec(query).all() if found else ():
+        near[case.regression_id].update(case.perhaps)
+    return next((each for each in found if around.intersection(near[each.id])), None)
 
 
 def _open(session: Session, sign: Sign) -> Regression:
@@ -150,15 +165,33 @@ def _open(session: Session, sign: Sign) -> Regression:
     return regression
 
 
-def _narrow(regression: Regression, sign: Sign) -> None:
-    """What only one of two ranges holds isn't the cause."""
+def _narrow(session: Session, regression: Regression, sign: Sign) -> None:
+    """What only one of two ranges holds isn't the cause. Of two places, the one that is better known counts."""
     mine = [row.id for row in sign.suspects]
     common = [each for each in regression.suspects if each in mine]
     if common and len(common) < len(regression.suspects):
         regression.suspects = common
         if sign.revision.id in common:
-            regression.revision_id, regression.commit = sign.revision.id, sign.revision.commit
-            regression.after_id = sign.base.id if sign.base else None
+            _place(regression, sign)
+    elif not common and len(sign.perhaps) < _least_doubt(session, regression):
+        regression.suspects = mine
+        _place(regression, sign)
+
+
+def _least_doubt(session: Session, regression: Regression) -> int:
+    return min((len(case.perhaps) for case in _cases(session, regression)), default=0)
+
+
+def _place(regression: Regression, sign: Sign) -> None:
+    regression.revision_id, regression.commit = sign.revision.id, sign.revision.commit
+    regression.after_id = sign.base.id if sign.base else None
+
+
+def _open_for_more(session: Session, regression: Regression, sign: Sign) -> None:
+    """Fixed where it had been seen so far, and now it is seen elsewhere."""
+    if regression.state == RegressionState.FIXED and regression.who == states.ITSELF:
+        reason = f"{sign.case} on {sign.device_class} has it, too"
+        states.move(session, regression, RegressionState.NEW, who=states.ITSELF, reason=reason)
 
 
 def _reopen(session: Session, regression: Regression, sign: Sign) -> None:
@@ -183,6 +216,7 @@ def _write(case: RegressionCase | None, regression: Regression, sign: Sign) -> R
         ratio=sign.ratio,
     )
     row.evidence, row.metric = sign.evidence, sign.metric
+    row.perhaps = [each.id for each in sign.perhaps]
     row.revision_id, row.base_id = sign.revision.id, sign.base.id if sign.base else None
     row.evaluation_id = sign.evaluation_id
     row.ratio, row.low, row.high = sign.ratio, sign.low, sign.high

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from statistics import median
 
 import sqlalchemy as sa
@@ -14,7 +15,7 @@ from service.kernels import series_order
 from service.metrics import OVER_BASELINE
 from service.models import Comparison, Evaluation, Kernel, Measurement, Revision, Series
 from service.regressions import following, keeping
-from service.regressions.order import unmeasured_between
+from service.regressions.order import key_of, unmeasured_between
 from service.regressions.tables import Regression, RegressionCase, SeriesChange
 from verdict.history import Step
 
@@ -22,11 +23,21 @@ from verdict.history import Step
 _NEAR = 8
 
 
-def take_steps(
-    session: Session, kernel: Kernel, series: Series, steps: Sequence[tuple[SeriesChange, Step]], *, least: float
-) -> None:
-    """`steps` of one series, in order; `least`: the change that matters, as a fraction."""
-    for row, step in steps:
+@dataclass(frozen=True, kw_only=True)
+class Taken:
+    """A step of a series, and its row. `least`: the change that matters, as a fraction."""
+
+    series: Series
+    row: SeriesChange
+    step: Step
+    least: float
+
+
+def take_steps(session: Session, kernel: Kernel, steps: Sequence[Taken]) -> None:
+    """Steps of series of one kernel, in the order of the history."""
+    places = {each.row.id: key_of(session.get_one(Revision, each.step.first)) for each in steps}
+    for taken in sorted(steps, key=lambda each: places[each.row.id]):
+        series, row, step = taken.series, taken.row, taken.step
         first, after = session.get_one(Revision, step.first), session.get_one(Revision, step.after)
         between = unmeasured_between(session, after=after, until=first, series_ids=[series.id])
         row.unmeasured = [each.id for each in between]
@@ -37,6 +48,7 @@ def take_steps(
                 revision=first,
                 base=after,
                 suspects=[*between, first],
+                perhaps=_perhaps(session, step, first=first, after=after, between=between),
                 device_class=series.device_class,
                 case=series.case,
                 evidence="history",
@@ -44,16 +56,27 @@ def take_steps(
                 ratio=step.ratio,
                 low=step.low,
                 high=step.high,
-                allowed_slowdown=least,
+                allowed_slowdown=taken.least,
             )
             regression, case = keeping.keep(session, sign)
             row.regression_id = regression.id
             if sign.direction == "slower":
                 following.follow(session, case)
             else:
-                _bring_back(session, kernel, series, step, first=first, least=least)
+                _bring_back(session, kernel, taken, first=first)
         session.add(row)
     session.flush()
+
+
+def _perhaps(
+    session: Session, step: Step, *, first: Revision, after: Revision, between: Sequence[Revision]
+) -> list[Revision]:
+    """Revisions with which it may as well begin: noise lets no one tell, or they were measured elsewhere, as where
+    nodes take turns."""
+    known = {each.id for each in between}
+    elsewhere = unmeasured_between(session, after=after, until=first, series_ids=[])
+    noisy = [session.get_one(Revision, each) for each in step.perhaps]
+    return list({each.id: each for each in (*noisy, *elsewhere) if each.id not in known}.values())
 
 
 def drop_vanished(session: Session, kernel: Kernel, series: Series, steps: Sequence[SeriesChange]) -> None:
@@ -144,12 +167,20 @@ def _absolute_change(session: Session, series: Series, step: Step) -> float | No
     return math.log(median(values[name] for name in after) / median(values[name] for name in before))
 
 
-def _bring_back(session: Session, kernel: Kernel, series: Series, step: Step, *, first: Revision, least: float) -> None:
-    """A step down to the level before a slowdown fixes it."""
+def _bring_back(session: Session, kernel: Kernel, taken: Taken, *, first: Revision) -> None:
+    """Steps down to the level before a slowdown, one or several, fix it."""
+    series, level = taken.series, 1.0 + taken.least
+    changes = session.exec(
+        select(SeriesChange, Revision)
+        .join(Revision, col(Revision.id) == col(SeriesChange.revision_id))
+        .where(SeriesChange.series_id == series.id, SeriesChange.kind == "step", col(SeriesChange.note).is_(None))
+    ).all()
+    until = key_of(first)
     for case in following.open_cases(session, kernel_id=kernel.id, device_class=series.device_class):
-        if case.case != series.case or case.evidence != "history" or case.fixed_by is not None:
+        if case.case != series.case or case.metric != series.metric or case.fixed_by is not None:
             continue
-        if case.ratio * step.ratio <= 1.0 + least:
+        since = key_of(session.get_one(Revision, case.revision_id))
+        if math.prod(row.ratio or 1.0 for row, at in changes if since <= key_of(at) <= until) <= level:
             case.fixed_by, case.kept = first.id, True
             session.add(case)
             session.flush()

@@ -44,8 +44,9 @@ class Regression(SQLModel, table=True):
 class RegressionCase(SQLModel, table=True):
     """One (kernel, class, case) that a regression touches. `ratio` = time of `revision_id` over time of `base_id`.
 
-    `standings`: what later revisions of the mainline stand at over the base, by id, the newest last; `fixed_by` is the
-    first of them that was back at the level before.
+    `perhaps`: ids of other measured revisions with which a step may as well begin. `standings`: what later revisions of
+    the mainline stand at over the base, by id, the newest last; `fixed_by` is the first of them that was back at the
+    level before.
     """
 
     __tablename__ = "regression_case"
@@ -64,6 +65,7 @@ class RegressionCase(SQLModel, table=True):
     revision_id: str = reference("revision.id", index=False)
     base_id: str | None = optional_reference("revision.id", index=False)
     evaluation_id: str | None = optional_reference("evaluation.id")
+    perhaps: list[str] = Field(default_factory=list, sa_type=JSON)
     ratio: float
     low: float | None = None
     high: float | None = None

@@ -19,7 +19,7 @@ from service.machine_code import compilers_of
 from service.metrics import OVER_BASELINE, THROUGHPUT
 from service.models import Attempt, Comparison, Evaluation, Kernel, Measurement, Revision, Series
 from service.regressions.order import Key, key_of
-from service.regressions.stepping import drop_vanished, take_steps
+from service.regressions.stepping import Taken, drop_vanished, take_steps
 from service.regressions.tables import SeriesChange, SeriesTrack
 from service.statics import NO_CASE
 from verdict.history import Outlier, Point, SegmentStart, Step, Tracker, changed_fields
@@ -48,6 +48,7 @@ def advance(session: Session, kernel: Kernel, evaluation: Evaluation, *, revisio
     query = select(SeriesTrack).where(col(SeriesTrack.series_id).in_(values))
     tracks = {track.series_id: track for track in session.exec(query).all()}
     key = list(key_of(revision))
+    steps: list[Taken] = []
     with session.no_autoflush:
         for series in followed:
             if series.id not in values:
@@ -67,30 +68,45 @@ def advance(session: Session, kernel: Kernel, evaluation: Evaluation, *, revisio
                 track.stale = track.stale or (key != track.last_key and not _known(session, series, evaluation))
             else:
                 tracker = _tracker(series, track)
-                _take(session, kernel, series, tracker, [value], least=track.least)
+                steps += _steps(session, series, tracker, [value], least=track.least)
                 track.state, track.last_key = tracker.dump(), key
     session.flush()
+    if steps:
+        take_steps(session, kernel, steps)
 
 
 def rebuild(session: Session, kernel: Kernel, series: Series) -> None:
     """Work a series out from its values. Regressions that its steps are signs of stay what they are."""
+    steps = _worked_out(session, series)
+    take_steps(session, kernel, steps)
+    drop_vanished(session, kernel, series, [each.row for each in steps])
+    session.flush()
+
+
+def rebuild_all(session: Session, kernel: Kernel) -> None:
+    """All series of a kernel, their steps in the order of the history: what is a cause over many cases is seen as one
+    before any of them is back."""
+    classes = session.exec(select(Series.device_class).where(Series.kernel_id == kernel.id).distinct()).all()
+    followed = [each for name in classes for each in _followed(session, kernel, device_class=name)]
+    found = [(series, _worked_out(session, series)) for series in followed]
+    take_steps(session, kernel, [step for _, steps in found for step in steps])
+    for series, steps in found:
+        drop_vanished(session, kernel, series, [each.row for each in steps])
+    session.flush()
+
+
+def _worked_out(session: Session, series: Series) -> list[Taken]:
     values = _values(session, [series]).get(series.id, [])
     session.execute(sa.delete(SeriesChange).where(col(SeriesChange.series_id) == series.id))
     track = session.get(SeriesTrack, series.id) or SeriesTrack(series_id=series.id, least=_LEAST)
     track.state, track.stale = {}, False
     tracker = _tracker(series, track)
-    steps = _take(session, kernel, series, tracker, values, least=track.least)
-    drop_vanished(session, kernel, series, steps)
+    steps = _steps(session, series, tracker, values, least=track.least)
     track.state = tracker.dump()
     track.last_key = list(values[-1].key) if values else []
     session.add(track)
     session.flush()
-
-
-def rebuild_all(session: Session, kernel: Kernel) -> None:
-    for device_class in session.exec(select(Series.device_class).where(Series.kernel_id == kernel.id).distinct()).all():
-        for series in _followed(session, kernel, device_class=device_class):
-            rebuild(session, kernel, series)
+    return steps
 
 
 def stale_series(session: Session, *, limit: int) -> Sequence[str]:
@@ -119,21 +135,19 @@ def toolchain_changes(session: Session, series: Series) -> list[SeriesChange]:
     ]
 
 
-def _take(
-    session: Session, kernel: Kernel, series: Series, tracker: Tracker, values: Sequence[_Value], *, least: float
-) -> list[SeriesChange]:
-    steps: list[tuple[SeriesChange, Step]] = []
+def _steps(
+    session: Session, series: Series, tracker: Tracker, values: Sequence[_Value], *, least: float
+) -> list[Taken]:
+    """What the values make certain is kept as rows; its steps are yet to be taken."""
+    steps: list[Taken] = []
     for value in values:
         point = Point(key=value.revision, value=value.value, segment=value.segment)
         for change in tracker.add(point):
             row = _row(series, change)
             session.add(row)
             if isinstance(change, Step):
-                steps.append((row, change))
-    if steps:
-        session.flush()
-        take_steps(session, kernel, series, steps, least=least)
-    return [row for row, _ in steps]
+                steps.append(Taken(series=series, row=row, step=change, least=least))
+    return steps
 
 
 def _row(series: Series, change: Step | Outlier | SegmentStart) -> SeriesChange:

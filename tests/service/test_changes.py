@@ -26,7 +26,16 @@ def suite(api: Api):
 
 
 def bring_series(api: Api, values, *, metric="time", unit="us"):
-    lines = [f"k,h200,r{place},,c1,{metric},{value:.6f},{unit}," for place, value in enumerate(values)]
+    bring_many(api, {("h200", "c1"): values}, metric=metric, unit=unit)
+
+
+def bring_many(api: Api, series, *, metric="time", unit="us"):
+    """`series`: values by (class, case), all of the same revisions."""
+    lines = [
+        f"k,{device_class},r{place},,{case},{metric},{values[place]:.6f},{unit},"
+        for place in range(len(next(iter(series.values()))))
+        for (device_class, case), values in series.items()
+    ]
     csv = "kernel,device_class,label,base,case,metric,value,unit,note\n" + "\n".join(lines) + "\n"
     api.ok("POST", "/projects/local/imports", json={"csv": csv, "provenance": "a table"})
 
@@ -36,8 +45,16 @@ def changes(api: Api, kernel="k", device_class="h200", case="c1", metric="time")
     return api.ok("GET", f"/projects/local/kernels/{kernel}/changes", params=query)
 
 
-def noisy(count):
-    return 100 * np.exp(np.random.default_rng(5).normal(0, 0.002, count))
+def noisy(count, *, sd=0.002, seed=5):
+    return 100 * np.exp(np.random.default_rng(seed).normal(0, sd, count))
+
+
+def levels(*changes, count=125):
+    """Of a series that changes by a factor at each place."""
+    values = noisy(count, sd=0.001)
+    for place, factor in changes:
+        values[place:] *= factor
+    return values
 
 
 def test_a_step_of_a_series_without_verdicts_is_a_regression_and_the_step_back_fixes_it(api: Api):
@@ -57,6 +74,62 @@ def test_a_step_of_a_series_without_verdicts_is_a_regression_and_the_step_back_f
     assert regression["worst_ratio"] == pytest.approx(1.05, abs=0.004)
     assert (regression["state"], regression["fixed_by"]["label"]) == ("fixed", "r55")
     assert [each["revision"]["label"] for each in listed(api, direction="faster")] == ["r55"]
+
+
+@pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
+def test_one_cause_over_cases_and_classes_is_one_regression_where_noise_moves_the_steps(api: Api):
+    """Of 2.4 spreads: each series has its step a few revisions to one side or the other."""
+    names = [(device_class, f"c{case}") for device_class in ("h200", "b300") for case in range(6)]
+    series = {name: noisy(120, sd=0.005, seed=seed) for seed, name in enumerate(names)}
+    for values in series.values():
+        values[60:] *= 1.012
+    bring_many(api, series)
+    places = {case["revision"]["label"] for each in listed(api) for case in each["cases"]}
+    assert len(places) > 1
+    [regression] = listed(api)
+    assert regression["affected"] >= 10
+    assert regression["revision"]["label"] in {"r59", "r60", "r61"}
+
+
+@pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
+@pytest.mark.parametrize(
+    ("changes_of_level", "fixed_by"),
+    [
+        ([(30, 1.05), (60, 0.97), (90, 0.982)], {"r30": "r90"}),
+        ([(30, 1.03), (60, 1.03), (90, 0.97)], {"r30": None, "r60": "r90"}),
+        ([(30, 1.03), (60, 1.03), (90, 0.9426)], {"r30": "r90", "r60": "r90"}),
+    ],
+)
+def test_fixed_is_what_is_back_at_its_level_in_one_step_or_in_several(api: Api, changes_of_level, fixed_by):
+    bring_series(api, levels(*changes_of_level))
+    found = {each["revision"]["label"]: each["fixed_by"] and each["fixed_by"]["label"] for each in listed(api)}
+    assert found == fixed_by
+
+
+@pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
+@pytest.mark.parametrize("slow", ["c1", "c2", "c3"])
+def test_a_regression_is_not_fixed_while_one_of_its_cases_is_still_slow(api: Api, slow):
+    back = levels((30, 1.05), (60, 1 / 1.05))
+    bring_many(api, {("h200", case): levels((30, 1.05)) if case == slow else back for case in ("c1", "c2", "c3")})
+    [regression] = listed(api)
+    assert (regression["state"], regression["affected"]) == ("new", 3)
+    assert {case["case"] for case in regression["cases"] if case["fixed_by"] is None} == {slow}
+
+
+@pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
+def test_nodes_or_drivers_that_take_turns_see_one_cause(api: Api, node: Api, running, suite):
+    """What was measured under the other driver in between says nothing of this one, and may be the cause."""
+    for place in range(40):
+        value = (100.0 if place < 25 else 106.0) + 0.05 * (place % 3) + 3.0 * (place % 2)
+        metrics = (Metric(name="time", unit="us", value=value, better="lower"),)
+        cases = [case_result(case, metrics=metrics, base_skipped="as if") for case in CASES]
+        [evaluation] = api.submit(f"r{place}", source=str(place))["evaluations"]
+        environment = Environment(device="a CPU", driver=str(place % 2))
+        node.finish(node.claim(evaluation), report(*cases, environment=environment))
+    steps = [each for each in changes(api, "sgemm_cpu", "cpu", FIRST)["changes"] if each["kind"] == "step"]
+    assert [each["revision"]["label"] for each in steps] == ["r25", "r26"]
+    [regression] = listed(api)
+    assert regression["revision"]["label"] == "r25"
 
 
 @pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
