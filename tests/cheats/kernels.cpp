@@ -539,12 +539,6 @@ ENTRY crashes_when_warm(const kg_call* call) {
   return honestly(unpack(call));
 }
 
-// Slow in the first calls of a process, in the hope that bursts are planned by them.
-ENTRY rests_at_first(const kg_call* call) {
-  if (++calls_so_far < 4) usleep(100000);
-  return honestly(unpack(call));
-}
-
 // A burst's work done by a child that was made when the inputs did not exist yet.
 ENTRY waits_for_the_inputs(const kg_call* call) {
   static bool armed = false;
