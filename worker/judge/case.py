@@ -30,10 +30,11 @@ from worker.judge.turns import Turn
 # not scale with it, so what is compared between head and base is the surplus, not the ratio. Start-ups may differ by
 # the nodes of a call's graph. One honest evaluation in 100,000 would exceed the noise by chance.
 _NUMBERS: tuple[Literal[1], Literal[2], Literal[3]] = (1, 2, 3)
-# A call by itself takes what a call of a burst takes, and a few us for its events. One that takes much less found its
-# work done by a neighbour. A card's clock may change from burst to burst.
+# Calls of a burst may not do each other's work. One that is timed inside takes what the others take, and a few us for
+# its events: much less is work that a neighbour has done. One without neighbours can't take much more than they do.
 _WATCHED_LEAST, _WATCHED_SHARE = 0.6, 0.01
 _WATCHED_BURST_US = 500.0  # in a shorter one its start-up weighs
+_ALONE_MOST, _ALONE_STARTUP_US, _ALONE_PAIRS = 1.3, 25.0, 3
 _AUDIT_LEAST, _AUDIT_STARTUP_US, _AUDIT_ALPHA, _AUDIT_PAIRS = 1e-3, 100.0, 5e-6, 4
 
 
@@ -56,7 +57,7 @@ class CaseRun:
     estimates: dict[str, float] = field(default_factory=dict)  # us a call by side, when the plan was made
     rounds_a_pair: int | None = None
     rounds: list[list[tuple[list[Turn], list[Turn]]]] = field(default_factory=list)
-    first_calls: list[Burst] = field(default_factory=list)
+    first_calls: list[list[Burst]] = field(default_factory=list)  # of the head's process: one call each
     baselines: dict[str, list[tuple[int, float]]] = field(default_factory=dict)
     baseline_name: str | None = None
     held_s: float = 0.0
@@ -134,7 +135,7 @@ class CaseRun:
                 side="head",
                 case=self.case,
             )
-        self._audit_single_calls()
+        self._audit_neighbours()
         if not self.against_base or len(self.rounds) < _AUDIT_PAIRS or not self.subject.device.measures_itself:
             return
         shortest_us = min(_mean(head, _claimed) for rounds in self.rounds for head, _ in rounds)
@@ -154,23 +155,38 @@ class CaseRun:
                 case=self.case,
             )
 
-    def _audit_single_calls(self) -> None:
-        bursts = [burst for rounds in self.rounds for head, _ in rounds for turn in head for burst in turn.bursts]
-        alone = [
-            burst.watched_us
-            for burst in bursts
+    def _audit_neighbours(self) -> None:
+        # Each beside its own burst: a card's clock may change from one to the next.
+        shares = [
+            burst.watched_us / burst.time_us
+            for burst in self._bursts
             if burst.watched_us is not None and burst.calls * burst.time_us >= _WATCHED_BURST_US
         ]
-        usual_us = statistics.median(burst.time_us for burst in bursts)
-        short = [time_us for time_us in alone if time_us < _WATCHED_LEAST * usual_us]
-        if len(short) > max(1, _WATCHED_SHARE * len(alone)):
-            raise FaultError(
-                Reason.CALLS_OVERLAP,
-                f"{len(short)} of {len(alone)} calls that were timed alone took {statistics.median(short):.2f} us"
-                f" where a call takes {usual_us:.2f} us: other calls do their work",
-                side="head",
-                case=self.case,
+        short = [share for share in shares if share < _WATCHED_LEAST]
+        if len(short) > max(1, _WATCHED_SHARE * len(shares)):
+            raise self._overlap(
+                f"{len(short)} of {len(shares)} calls that were timed alone took {statistics.median(short):.0%} of what"
+                " a call of their burst took"
             )
+        usual_us = statistics.median(self.process_values(0))
+        if len(self._alone_us) < _ALONE_PAIRS or all(burst.calls == 1 for burst in self._bursts):
+            return
+        alone_us = statistics.median(self._alone_us)
+        if alone_us > _ALONE_MOST * usual_us + _ALONE_STARTUP_US:
+            raise self._overlap(f"a call takes {alone_us:.2f} us by itself and {usual_us:.2f} us among others")
+
+    def _overlap(self, what: str) -> FaultError:
+        return FaultError(Reason.CALLS_OVERLAP, f"{what}: calls do each other's work", side="head", case=self.case)
+
+    @property
+    def _alone_us(self) -> list[float]:
+        """Of calls without neighbours, one a process, where the launcher's events tell."""
+        return [bursts[-1].time_us for bursts in self.first_calls if bursts[-1].claimed_us is not None]
+
+    @property
+    def _bursts(self) -> list[Burst]:
+        """The head's."""
+        return [burst for rounds in self.rounds for head, _ in rounds for turn in head for burst in turn.bursts]
 
     def result(self) -> CaseResult:
         return CaseResult(
@@ -204,8 +220,12 @@ class CaseRun:
                 found.append(metrics.of_processes("throughput_over_baseline", "ratio", ratios, better="higher"))
         if self.against_base:
             found.append(metrics.of_processes("base_time", "us", self.process_values(1)))
-        latencies = [burst.clock_us for burst in self.first_calls]
+        latencies = [bursts[0].clock_us for bursts in self.first_calls]
         found.append(metrics.of_processes("first_call_latency", "us", latencies, better="lower"))
+        watched = [burst.watched_us for burst in self._bursts if burst.watched_us is not None]
+        for name, values in (("single_call_time", self._alone_us), ("watched_call_time", watched)):
+            if values:
+                found.append(metrics.of_processes(name, "us", values, better="lower"))
         moved = operator.bytes_moved(dims, self.subject.how.dtype)
         found.append(metrics.plain("flops_per_byte", "FLOP/B", flops / moved))
         found.append(metrics.plain("workspace_bytes", "B", self.workspace_bytes, better="lower"))
