@@ -164,6 +164,30 @@ def test_a_case_that_neither_supports_or_only_the_head_is_fine():
     assert ask(evaluation(suite(), case(BIG, SAME), new)).conclusion is GateConclusion.SUCCESS
 
 
+@pytest.mark.parametrize("base", ["v3", None])
+def test_where_every_case_is_left_out_nothing_was_judged(base):
+    skipped = {"skipped": "k < 128", "base_skipped": "k < 128" if base else None}
+    answer = ask(evaluation(suite(), case(BIG, **skipped), case(THIN, **skipped), base=base))
+    assert answer.conclusion is GateConclusion.NOT_MEASURED
+    assert answer.sentence == "hgemm v4 on h200: every case is left out, so that nothing was measured"
+    one = ask(evaluation(suite(), case(BIG, **skipped), case(THIN, SAME if base else None), base=base))
+    assert one.conclusion is GateConclusion.SUCCESS
+    assert "left out" not in one.sentence
+
+
+def test_the_sentence_claims_nothing_of_classes_where_nothing_was_compared():
+    of = suite(policy={"build_only_device_classes": ["rtx4090d"]})
+    built = evaluation(of, outcome=Outcome.BUILT, device_class="rtx4090d")
+    compiled = "hgemm on rtx4090d: compiled; the suite asks for no more on this class"
+    assert ask(evaluation(of), built, of=of).sentence == (
+        f"hgemm on h200: nothing is slower than allowed (0.5 %) in 2 comparisons; {compiled}"
+    )
+    first = evaluation(of, case(BIG), case(THIN), base=None)
+    assert ask(first, built, of=of).sentence == (
+        f"hgemm on h200: right and measured; no base to compare with; {compiled}"
+    )
+
+
 def test_a_case_that_was_not_reported_or_not_compared_is_missing():
     assert ask(evaluation(suite(), case(BIG, SAME))).conclusion is GateConclusion.NOT_MEASURED
     silent = evaluation(suite(), case(BIG, SAME), case(THIN, NOTHING), outcome=Outcome.INCONCLUSIVE)

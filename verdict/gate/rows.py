@@ -16,6 +16,7 @@ from verdict.gate.statics import applies, excess, unknown
 from verdict.words import percent, ratio_in_words
 
 FAILED = frozenset({Outcome.INCORRECT, Outcome.BUILD_FAILED, Outcome.UNTRUSTED})
+LEFT_OUT = "left out"
 MEASURED = frozenset({Outcome.PASSED, Outcome.SLOWER, Outcome.INCONCLUSIVE})
 
 
@@ -58,6 +59,9 @@ def judged_with(suite: Suite, evaluation: EvaluationOut, case: str, judgement: J
 
 def _case_rows(evaluation: EvaluationOut, subject: GateSubject) -> Iterator[GateRow]:
     results = {each.case: each for each in evaluation.cases}
+    if results and all(each.skipped and (evaluation.base is None or each.base_skipped) for each in results.values()):
+        yield _missing(evaluation, subject.suite, "every case is left out, so that nothing was measured")
+        return
     for case in subject.suite.cases:
         result = results.get(case.id)
         if result is None:
@@ -73,10 +77,10 @@ def _case_row(evaluation: EvaluationOut, subject: GateSubject, result: CaseResul
             return _row(
                 evaluation,
                 RowStatus.BAD,
-                f"left out, which {base.label} supports ({result.skipped})",
+                f"{LEFT_OUT}, which {base.label} supports ({result.skipped})",
                 case=result.case,
             )
-        return _row(evaluation, RowStatus.GOOD, f"left out ({result.skipped})", case=result.case)
+        return _row(evaluation, RowStatus.GOOD, f"{LEFT_OUT} ({result.skipped})", case=result.case)
     judgement = result.judgement
     if judgement is None:
         if base is None:
