@@ -88,7 +88,7 @@ class CaseResult(Model):
     pairs: tuple[Pair, ...] = ()
     same_artifact: bool = False
     power_capped: bool = False
-    spread_floor: Finite | None = None
+    spread_floor: Annotated[Finite, Field(ge=0)] | None = None
     judgement: Judgement | None = None
     held_s: Finite | None = Field(default=None, description="seconds that the card was held")
 

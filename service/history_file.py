@@ -216,7 +216,8 @@ def _check(number: int, column: str, text: str) -> None:
 
 def _number(number: int, metric: str, text: str) -> float:
     try:
-        value = float(text)
+        # Python would read `1_0` as ten.
+        value = math.nan if "_" in text else float(text)
     except ValueError:
         value = math.nan
     if not math.isfinite(value):

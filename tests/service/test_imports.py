@@ -198,6 +198,8 @@ def test_a_measured_history_of_a_node_keeps_its_shares_and_comes_in_the_nodes_un
         ("k,h200,v1,,c 1,time,1,us,", "line 2, column case: 'c 1'", "letters, digits"),
         ("k,h200,v1,,c1,Time,1,us,", "line 2, column metric: 'Time'", "lower-case letters"),
         ("k,h200,v1,,c1,time,fast,us,", "line 2, column value: 'fast'", "a finite number"),
+        ("k,h200,v1,,c1,time,1_0,us,", "line 2, column value: '1_0'", "a finite number"),
+        ("k,h200,v1,,c1,time,1e400,us,", "line 2, column value: '1e400'", "a finite number"),
         ("k,h200,v1,,c1,time,nan,us,", "line 2, column value: 'nan'", "a finite number"),
         ("k,h200,v1,,c1,time,0,us,", "line 2, column value: '0'", "a number above 0"),
         ("k,h200,v1,,c1,time,1,,", "line 2, column unit: ''", "1 to 32 characters"),

@@ -248,6 +248,20 @@ def test_another_unit_than_the_histories_is_an_error_and_is_kept_out_of_it(api: 
     assert found["cases"][0]["metrics"] == []
 
 
+@pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
+def test_a_spread_below_zero_is_refused_and_changes_nothing(api: Api, node: Api) -> None:
+    job = node.claim(api.submit("v1")["evaluations"][0])
+    text = report(case_result(FIRST, spread_floor=0.01), case_result(SECOND)).model_dump_json()
+    response = node.http.post(
+        f"/evaluations/{job.evaluation_id}/report",
+        content=text.replace('"spread_floor":0.01', '"spread_floor":-0.01'),
+        headers={"X-Kernelgate-Lease": job.lease_token, "Content-Type": "application/json"},
+    )
+    assert response.status_code == 422
+    assert response.json()["detail"].startswith("cases.0.spread_floor")
+    assert api.evaluation(job.evaluation_id)["state"] == "leased"
+
+
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999"])
 @pytest.mark.parametrize(
     ("place", "field"),
