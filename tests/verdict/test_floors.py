@@ -62,3 +62,10 @@ def test_short_calls_whose_rounds_are_apart_as_those_of_copies_are_given_their_s
 def test_evidence_without_a_floor_of_its_own_takes_it_from_its_rounds(apart, floor):
     rounds = tuple(Round(base=(200.0,), head=(200.0 * (1 + apart * side),)) for side in (-1, 1, 1, -1))
     assert gather(Comparison(unit="us", allowed_slowdown=0.005, pairs=(Pair(rounds=rounds),) * 8)).floor == floor
+
+
+@pytest.mark.parametrize(("time_us", "promised_beyond"), [(4.6, 0.003), (38.0, 0.0015)])
+def test_a_call_a_little_shorter_than_promised_has_the_floor_of_those_that_are(time_us, promised_beyond):
+    """By the floor alone: the second look's bound, and what chance takes from the mean 95 times in 100."""
+    floor = default_floor("us", time_us)
+    assert (1.81 + 1.645) * floor / 8**0.5 < promised_beyond
