@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from contract.spreads import Spread
 
 _US: dict[str, float] = {"ns": 1e-3, "us": 1.0, "µs": 1.0, "ms": 1e3, "s": 1e6}
-# (calls shorter than this many microseconds, floor). What is promised from 5 and from 40 us on is promised of kernels of
-# about that, too.
+# (calls shorter than this many microseconds, floor). What is promised from 5 and from 40 us on is promised of kernels
+# of about that, too.
 _BY_DURATION_US: tuple[tuple[float, float], ...] = (
     (4.0, 0.0030),
     (36.0, 0.0020),

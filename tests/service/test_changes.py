@@ -117,6 +117,19 @@ def test_a_regression_is_not_fixed_while_one_of_its_cases_is_still_slow(api: Api
 
 
 @pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
+def test_one_more_case_that_is_still_slow_opens_what_was_fixed(api: Api):
+    back = levels((30, 1.05), (60, 1 / 1.05))
+    bring_many(api, {("h200", "c1"): back})
+    assert [each["state"] for each in listed(api)] == ["fixed"]
+    bring_many(api, {("h200", "c2"): levels((30, 1.05))})
+    [regression] = listed(api)
+    assert (regression["state"], regression["fixed_by"], regression["affected"]) == ("new", None, 2)
+    assert regression["reason"] == "c2 on h200 has it, too"
+    bring_many(api, {("h200", "c3"): back})
+    assert [each["state"] for each in listed(api)] == ["new"]
+
+
+@pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
 def test_nodes_or_drivers_that_take_turns_see_one_cause(api: Api, node: Api, running, suite):
     """What was measured under the other driver in between says nothing of this one, and may be the cause."""
     for place in range(40):
