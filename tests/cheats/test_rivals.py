@@ -87,6 +87,11 @@ def test_47_a_crash_on_purpose_is_the_kernels_and_not_the_machines(judged: Judge
     assert said.done.failure.stage == "measure"
 
 
+def test_47_a_crash_between_the_calls_is_the_kernels_too(judged: Judged) -> None:
+    """With the last family's second call behind it, as the arena is taken from it."""
+    assert judged("crashes_when_verified", measure=False).reason == "crashed"
+
+
 @pytest.mark.parametrize("excuse", [Reason.DEVICE_UNHEALTHY, Reason.INTERNAL_ERROR, Reason.OUT_OF_MEMORY, None])
 def test_47_an_excuse_of_the_kernels_process_is_no_reason(
     playing: Playing, monkeypatch: pytest.MonkeyPatch, excuse: Reason | None

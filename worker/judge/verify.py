@@ -45,7 +45,7 @@ def verify_case(
     layout = revision.load(launcher, subject.case, subject.dims, tensors)
     verified.workspace_bytes[subject.case] = layout.workspace_bytes
     slots = Slots(subject.device, arena, layout, min(_SLOTS, arena.bytes // layout.slot_bytes), random)
-    _ask_attach(launcher, subject, revision)
+    _ask(Attach(), launcher, subject, revision)
     slots.lay_guards()
     for family in families:
         twice = family == DETERMINISM_FAMILY and slots.count == _SLOTS
@@ -60,12 +60,12 @@ def verify_case(
             if fault.reason is Reason.RETURNED_ERROR:
                 return
             slots.lay_guards()
-    launcher.ask(Detach(), limit_s=subject.call_limit_s)
+    _ask(Detach(), launcher, subject, revision)
 
 
-def _ask_attach(launcher: Launcher, subject: Subject, revision: Revision) -> None:
+def _ask(command: Attach | Detach, launcher: Launcher, subject: Subject, revision: Revision) -> None:
     try:
-        launcher.ask(Attach(), limit_s=subject.call_limit_s)
+        launcher.ask(command, limit_s=subject.call_limit_s)
     except LauncherError as error:
         raise FaultError(error.reason, str(error), side=revision.name, case=subject.case) from error
 
