@@ -47,8 +47,6 @@ _BELIEVED = {
     Reason.ARCHITECTURE_UNSUPPORTED,
     Reason.CRASHED,
     Reason.RETURNED_ERROR,
-    Reason.OUT_OF_MEMORY,
-    Reason.DEVICE_UNHEALTHY,
 }
 
 

@@ -110,6 +110,10 @@ def test_47_an_excuse_of_the_kernels_process_is_no_reason(
     assert caught.value.message == "not [31mmy fault"
 
 
+def test_47_a_message_without_end_is_shown_in_part_and_breaks_no_report(judged: Judged) -> None:
+    assert judged("complains_without_end", measure=False).reason == "returned_error"
+
+
 def test_47_a_workspace_that_leaves_no_room_is_the_kernels_fault(library: Path) -> None:
     """On a GPU: a recorder has all of the card's memory, an arena has not."""
     tensors = GEMM.tensors(DIMS, "fp32")

@@ -79,6 +79,8 @@ def test_statics_count_the_dynamic_shared_memory_of_the_launches(tmp_path, cubin
         ("hang", Reason.TIMED_OUT, "had not returned after 3 s"),
         ("returned", Reason.RETURNED_ERROR, "returned 7"),
         ("excuse", Reason.CRASHED, "not my fault"),
+        ("no memory", Reason.CRASHED, "not my fault"),
+        ("no card", Reason.CRASHED, "not my fault"),
         ("forged", Reason.NOT_RECORDABLE, "isn't in the built code"),
         ("overlap", Reason.NOT_RECORDABLE, "of another case"),
         ("link", Reason.NOT_RECORDABLE, "can't be read"),

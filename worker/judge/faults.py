@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from contract.names import CaseId
 from contract.outcomes import Reason
+from contract.report import MAX_MESSAGE
+
+_MESSAGE = MAX_MESSAGE // 2
 
 
 class FaultError(Exception):
     """A revision or the baseline failed in a case. `side`: head, base or baseline.
 
-    The message may quote a submission: what steers terminals is taken out.
+    The message may quote a submission: what steers terminals is taken out, and what is too long for a report cut off.
     """
 
     def __init__(self, reason: Reason, message: str, *, side: str, case: CaseId | None = None) -> None:
         super().__init__(message)
         self.reason = reason
-        self.message = "".join(char for char in message if char == "\n" or char.isprintable())
+        self.message = "".join(char for char in message[:_MESSAGE] if char == "\n" or char.isprintable())
         self.side = side
         self.case = case
 
