@@ -21,6 +21,7 @@ SUFFIXES: dict[str, tuple[str, ...]] = {"cuda": (".cu",), "triton": (".py",), "c
 # A reader of TOML takes time by the square of a key's dots: what is longer was not written for it.
 MAX_TEXT, MAX_LINE = 256 << 10, 2000
 MAX_DIM = (1 << 63) - 1  # that a database keeps
+_NAMED = 20
 DEFAULT_ENTRY: dict[str, str] = {"cuda": "kernelgate_run", "cpp": "kernelgate_run", "triton": "run"}
 
 
@@ -41,7 +42,8 @@ class Constraints(Model):
                 return f"{name} = {dims[name]} is over {limit}"
         for name, values in self.only.items():
             if dims[name] not in values:
-                return f"{name} = {dims[name]} is not one of {', '.join(map(str, values))}"
+                more = ", ..." if len(values) > _NAMED else ""
+                return f"{name} = {dims[name]} is not one of {', '.join(map(str, values[:_NAMED]))}{more}"
         return None
 
 

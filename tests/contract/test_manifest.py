@@ -140,3 +140,13 @@ def test_source_is_the_languages_own(source: str) -> None:
     assert parse_manifest(MANIFEST).source == "kernel.cu"
     with pytest.raises(ManifestError, match=f"{source}' is no .cu file"):
         parse_manifest(MANIFEST.replace("kernel.cu", source))
+
+
+def test_why_a_case_is_refused_has_room_in_a_report_however_many_others_are_not() -> None:
+    some = parse_manifest(MANIFEST + "[constraints]\nonly = {m = [64, 128]}\n").constraints
+    assert some.refusal({"m": 65}) == "m = 65 is not one of 64, 128"
+    lines = ",\n".join(map(str, range(10**15, 10**15 + 10_000)))
+    many = parse_manifest(f"{MANIFEST}[constraints.only]\nm = [{lines}]\n").constraints.refusal({"m": 65})
+    assert many is not None
+    assert many.endswith(", ...")
+    assert len(many) < 1000
