@@ -136,4 +136,5 @@ def _github(services: Services) -> GithubWorker | None:
         database=services.database,
         store=services.store,
         dispatcher=services.dispatcher,
+        pace=services.pace,
     )

@@ -31,6 +31,7 @@ async def receive_delivery(request: Request, services: ServicesDep) -> Acknowled
     if secret is None:
         raise ProblemError(404, "github-off", "no GitHub App is set up here")
     incoming = inbox.check_delivery(request.headers, await request.body(), secret=secret.get_secret_value())
+    services.pace.delivery_came()
     if incoming.event not in inbox.EVENTS:
         return Acknowledged(kept=False)
     return Acknowledged(kept=await run_in_threadpool(_keep, services, incoming))

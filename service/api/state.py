@@ -1,6 +1,6 @@
 """What the routes share, as FastAPI dependencies."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, cast
 
 from fastapi import Depends, Request
@@ -8,6 +8,7 @@ from fastapi import Depends, Request
 from contract.api import Problem
 from service.database import Database
 from service.dispatch import Dispatcher
+from service.github.pace import Pace
 from service.settings import Settings
 from service.store import Store
 
@@ -20,6 +21,7 @@ class Services:
     database: Database
     store: Store
     dispatcher: Dispatcher
+    pace: Pace = field(default_factory=Pace)
 
 
 def services_of(request: Request) -> Services:

@@ -27,6 +27,7 @@ from service.github.client import (
 from service.github.events import Events
 from service.github.installations import RefusedDeliveryError
 from service.github.outbox import Outbox
+from service.github.pace import Pace
 from service.github.planner import Planner
 from service.github.repository import GoneError
 from service.github.tables import GithubDelivery
@@ -36,8 +37,6 @@ from service.store import Store
 log = logging.getLogger(__name__)
 
 _FORGET_EVERY = timedelta(hours=1)
-# Checks and plans of different gates wait for GitHub side by side.
-_AT_ONCE = 12
 # Checks are not kept waiting by a flood of deliveries.
 _DELIVERIES_A_ROUND = 50
 
@@ -56,12 +55,14 @@ class GithubWorker:
         database: Database,
         store: Store,
         dispatcher: Dispatcher,
+        pace: Pace,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
         self._settings = settings
         self._database = database
         self._store = store
         self._dispatcher = dispatcher
+        self._pace = pace
         self._transport = transport
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="github", daemon=True)
@@ -124,20 +125,23 @@ class GithubWorker:
 
     async def _each(self, step: Callable[[str], Awaitable[None]], due: _Due) -> int:
         """How many went through."""
-        identifiers = await asyncio.to_thread(self._read, due)
-        gate = asyncio.Semaphore(_AT_ONCE)
+        going: set[asyncio.Task[bool]] = set()
+        ended: list[asyncio.Task[bool]] = []
+        for identifier in await asyncio.to_thread(self._read, due):
+            while len(going) >= self._pace.at_once:
+                done, going = await asyncio.wait(going, return_when=asyncio.FIRST_COMPLETED)
+                ended += done
+            going.add(asyncio.create_task(self._try(step, identifier)))
+        return sum([each.result() for each in ended] + await asyncio.gather(*going))
 
-        async def one(identifier: str) -> bool:
-            async with gate:
-                try:
-                    await step(identifier)
-                except Exception:
-                    # Its row was taken for a while: it comes again by itself.
-                    log.exception("gate %s failed", identifier)
-                    return False
-            return True
-
-        return sum(await asyncio.gather(*map(one, identifiers)))
+    async def _try(self, step: Callable[[str], Awaitable[None]], identifier: str) -> bool:
+        try:
+            await step(identifier)
+        except Exception:
+            # Its row was taken for a while: it comes again by itself.
+            log.exception("gate %s failed", identifier)
+            return False
+        return True
 
     def _read(self, due: _Due) -> list[str]:
         with self._database.read() as session:
