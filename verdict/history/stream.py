@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from itertools import pairwise
 from statistics import fmean
 
 import numpy as np
@@ -46,8 +47,11 @@ MAD_TO_SD = 1.4826
 # tests/verdict/history/test_false_steps.py).
 _PLACE_OFF = 20.0
 _MOST_OFF = 12
-# Levels that were left and come back this often are two levels of one benchmark, not steps.
+# Levels that were left and come back this often, after stays of at most WINDOW points, are two levels of one benchmark,
+# not steps.
 MOST_RETURNS = 2
+# How near levels must be to be the same: a share of their distance.
+_NEAR = 0.25
 
 
 @dataclass(slots=True)
@@ -102,7 +106,7 @@ class Sum:
 @dataclass
 class Stream:
     """`stale`: samples since level and spread were last taken. `far`: how many of the newest samples are far from the
-    level. `steps`: (before, after) of the last ones."""
+    level. `count`: samples so far. `steps`: (before, after, count) of the last ones."""
 
     samples: list[Sample] = field(default_factory=list)
     level: float = 0.0
@@ -111,12 +115,14 @@ class Stream:
     up: Sum = field(default_factory=Sum)
     down: Sum = field(default_factory=Sum)
     far: int = 0
-    steps: list[tuple[float, float]] = field(default_factory=list)
+    count: int = 0
+    steps: list[tuple[float, float, int]] = field(default_factory=list)
 
     def add(self, sample: Sample, *, least: float, floor: float) -> Finding:
         """Take the next point. `least`: ln of the least change that matters; `floor`: the least spread assumed."""
         known = len(self.samples) >= FEWEST_BEFORE
         self.samples.append(sample)
+        self.count += 1
         self.stale += 1
         split: Split | None = None
         outliers: tuple[Sample, ...] = ()
@@ -141,7 +147,7 @@ class Stream:
 
     def restart(self, split: Split) -> None:
         """The step is real: what came before it was another level."""
-        self.steps = [*self.steps[-7:], (split.before, split.after)]
+        self.steps = [*self.steps[-7:], (split.before, split.after, self.count)]
         del self.samples[: split.place]
         self.absorb()
 
@@ -151,12 +157,14 @@ class Stream:
         self._take_level(len(self.samples))
 
     def returns(self, split: Split) -> int:
-        """How many of the steps so far went between the two levels of this one."""
-        near = 0.35 * abs(split.after - split.before)
+        """How many of the last steps went between the two levels of this one."""
+        near = _NEAR * abs(split.after - split.before)
         ends = ((split.before, split.after), (split.after, split.before))
+        # A level that lasted for long was one.
+        stays = [later[2] - earlier[2] for earlier, later in pairwise(self.steps)]
         return sum(
-            any(abs(before - one) < near and abs(after - other) < near for one, other in ends)
-            for before, after in self.steps
+            stay <= WINDOW and any(abs(before - one) < near and abs(after - other) < near for one, other in ends)
+            for (before, after, _), stay in zip(self.steps, [*stays, 0], strict=False)
         )
 
     def _returned(self, y: float, limit: float) -> tuple[tuple[Sample, ...], float]:

@@ -190,3 +190,17 @@ def test_5000_points_take_less_than_200_ms_and_one_more_a_fraction():
         tracker.add(Point(key=f"more{place}", value=101.0))
     assert (time.perf_counter() - started) / 100 < whole_s / 100
     assert len(json.dumps(tracker.dump())) < 30_000
+
+
+def test_a_slowdown_that_was_taken_back_and_comes_again_much_later_is_a_step():
+    values = noisy(500)
+    for place, factor in ((100, 1.03), (220, 1 / 1.03), (340, 1.03)):
+        values[place:] *= factor
+    assert [step.first for step in steps(changes_of(points(values)))] == ["r100", "r220", "r340"]
+
+
+def test_steps_of_other_heights_soon_after_each_other_are_not_two_levels():
+    values = noisy(200)
+    for place, factor in ((40, 1.02), (80, 1 / 1.02), (120, 1.03), (160, 1 / 1.03)):
+        values[place:] *= factor
+    assert [step.first for step in steps(changes_of(points(values)))] == ["r40", "r80", "r120", "r160"]
