@@ -75,6 +75,7 @@ def judge(
         measure=measure,
         max_processes=settings.max_processes,
         call_limit_s=call_limit_s or settings.call_limit_s,
+        calls_limit_s=settings.calls_limit_s,
         spreads=stored(settings).spreads,
         run_as=room.sandbox.prefix(readable=readable, writable=(), gpu=gpu),
     )

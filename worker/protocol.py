@@ -115,6 +115,7 @@ class JudgeJob(Model):
     measure: bool = True
     max_processes: int = Field(default=16, ge=1, description="processes a side at the last look")
     call_limit_s: float = Field(default=20.0, description="a launcher that answers later than this is killed")
+    calls_limit_s: float = Field(default=900.0, description="what all calls of a side together may take")
     spreads: tuple[Spread, ...] = Field(default=(), description="what identical code is apart on this node")
     run_as: tuple[str, ...] = Field(default=(), description="command prefix for launchers: the sandbox's")
 

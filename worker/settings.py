@@ -51,6 +51,7 @@ class WorkerSettings(BaseSettings):
     compile_limit_s: float = 300.0
     record_limit_s: float = Field(default=180.0, description="one case, with its compilation and tuning for Triton")
     call_limit_s: float = Field(default=20.0, description="one call of a revision in the judge")
+    calls_limit_s: float = Field(default=900.0, description="all calls of a revision in the judge together")
     interpret_limit_s: float = Field(default=180.0, description="one call in Triton's interpreter, without a card")
     sanitize_limit_s: float = Field(default=180.0, description="one tool of compute-sanitizer over the cases it checks")
     profile_limit_s: float = Field(default=180.0, description="Nsight Compute over one case")

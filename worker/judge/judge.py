@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Literal
@@ -21,6 +22,7 @@ from worker.judge.measure import Measurement, arena_bytes
 from worker.judge.secret import SecretRandom
 from worker.judge.sides import Baseline, Revision
 from worker.judge.verify import DETERMINISM_FAMILY, Verified, verify_case
+from worker.launch.patience import Patience
 from worker.operators import operator_of_suite
 from worker.operators.base import Numerics, tolerances_of
 from worker.operators.own import OwnOperatorFailed
@@ -28,6 +30,7 @@ from worker.protocol import JudgeChecked, JudgeDone, JudgeJob, JudgeMeasured, Ju
 
 Emit = Callable[[Model], None]
 _MESSAGE = 4000
+_TELL_EVERY_S = 30.0
 
 
 class Judge:
@@ -35,7 +38,9 @@ class Judge:
 
     def __init__(self, job: JudgeJob, device: Device, emit: Emit, *, against_itself: bool = False) -> None:
         """`against_itself`: measure the same artifact on both sides, to learn what identical code is apart."""
-        self._job, self._device, self._emit = job, device, emit
+        self._job, self._device, self._tell = job, device, emit
+        self._told_at = 0.0
+        self._last: JudgeProgress | None = None
         self._against_itself = against_itself
         self._random = SecretRandom(job.seed)
         self._operator = operator_of_suite(job.suite)
@@ -77,7 +82,15 @@ class Judge:
             side = job.head if name == "head" else job.base
             if side is None:
                 return None
-            return Revision(name, side, device=device, arena=arena, run_as=job.run_as, call_limit_s=job.call_limit_s)
+            return Revision(
+                name,
+                side,
+                device=device,
+                arena=arena,
+                run_as=job.run_as,
+                call_limit_s=job.call_limit_s,
+                patience=Patience(job.calls_limit_s, self._heard),
+            )
 
         head, base = revision("head"), revision("base")
         if head is None:
@@ -98,6 +111,17 @@ class Judge:
                 self._skip_refused(head)
                 if baseline is not None:
                     self._measure(head, base, baseline, arena)
+
+    def _emit(self, message: Model) -> None:
+        self._told_at = time.monotonic()
+        if isinstance(message, JudgeProgress | JudgeStage):
+            self._last = message if isinstance(message, JudgeProgress) else None
+        self._tell(message)
+
+    def _heard(self) -> None:
+        """A side has answered: whoever waits for the judge should know that it is at work, however slow the side is."""
+        if self._last is not None and time.monotonic() - self._told_at > _TELL_EVERY_S:
+            self._emit(self._last)
 
     # ------------------------------------------------------------ verify
 

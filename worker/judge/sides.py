@@ -11,6 +11,7 @@ from contract.record import LaunchRecord
 from worker.judge.device import Arena, Device
 from worker.judge.faults import FaultError
 from worker.launch.client import Launcher, LauncherError
+from worker.launch.patience import Patience
 from worker.operators.base import Dims, Operator
 from worker.protocol import Detach, GpuArtifact, InterpretedArtifact, LauncherReply, Load, Side
 
@@ -37,8 +38,10 @@ class Revision:
         arena: Arena,
         run_as: tuple[str, ...],
         call_limit_s: float,
+        patience: Patience | None = None,
     ) -> None:
         self.name, self.side = name, side
+        self._patience = patience
         self._device, self._arena, self._run_as = device, arena, run_as
         self._call_limit_s = call_limit_s
         self._loads: dict[CaseId, Load] = {}
@@ -55,6 +58,7 @@ class Revision:
             run_as=self._run_as,
             freezes=not (self._device.measures_itself or interpreted),  # nothing interpreted is timed
             believed=None if isinstance(self.side.artifact, GpuArtifact) else _BELIEVED,
+            patience=self._patience,
         )
 
     def load(self, launcher: Launcher, case: CaseId, dims: Dims, tensors: tuple[TensorSpec, ...]) -> SlotLayout:

@@ -26,6 +26,7 @@ from pydantic import ValidationError
 from contract.base import Model
 from contract.outcomes import Reason
 from worker.launch.family import adopted, children, descendants, live_threads, stopped
+from worker.launch.patience import Patience
 from worker.protocol import Detach, Go, LauncherReply
 
 MAX_REPLY_BYTES = 1 << 16
@@ -74,6 +75,7 @@ class Launcher:
         freezes: bool = False,
         trusted: bool = False,
         believed: frozenset[Reason] | None = None,
+        patience: Patience | None = None,
     ) -> None:
         command = [*run_as, sys.executable, *arguments]
         command += ["--arena-fd", str(arena_fd), "--arena-bytes", str(arena_bytes)]
@@ -102,7 +104,7 @@ class Launcher:
         os.set_blocking(self._in, False)
         self._freezes, self._frozen = freezes, False
         self._watched = freezes and not trusted
-        self._believed = believed
+        self._believed, self._patience = believed, patience
         self._own: set[int] = set()
         self._within: int | None = None  # in a sandbox, its first process: everything else there is below it
         self._own_threads = 0
@@ -167,6 +169,11 @@ class Launcher:
         answer = self._receive(started + limit_s, limit_s)
         self.freeze()
         elapsed_us = (time.perf_counter() - started) * 1e6
+        if self._patience is not None and not self._patience.spend(elapsed_us / 1e6):
+            self.close()
+            raise LauncherError(
+                Reason.TIMED_OUT, f"all its calls together took longer than {self._patience.limit_s:g} s"
+            )
         try:
             # Without its number it is an answer to no command of ours.
             said = answer[len(number) :] if answer.startswith(number) else b""

@@ -96,6 +96,7 @@ def judge(library: Path) -> Judge:
         measure: bool = True,
         max_processes: int = 16,
         call_limit_s: float = 10.0,
+        calls_limit_s: float = 100.0,
         allowed_slowdown: float = 0.005,
     ) -> Said:
         suite = Suite(
@@ -117,6 +118,7 @@ def judge(library: Path) -> Judge:
             measure=measure,
             max_processes=max_processes,
             call_limit_s=call_limit_s,
+            calls_limit_s=calls_limit_s,
         )
         finished = subprocess.run(
             [sys.executable, "-m", "worker.judge"],

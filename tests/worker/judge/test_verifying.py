@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import hashlib
+from pathlib import Path
 
 import pytest
 
-from tests.worker.judge.conftest import Judge
+from contract.devices import DeviceClass
+from contract.suite import Case, Suite
+from tests.worker.judge.conftest import SMALL, Judge, side
+from worker.judge import judge as judging
+from worker.judge.device_cpu import CpuDevice
+from worker.protocol import JudgeJob, JudgeProgress
 
 CASE = "m=64,n=64,k=64"
 
@@ -59,6 +65,28 @@ def test_a_hanging_kernel_is_killed_at_the_call_limit(judge: Judge) -> None:
     assert said.reason == "timed_out"
     assert said.done.failure is not None
     assert "1 s" in said.done.failure.message
+
+
+def test_calls_that_are_each_in_time_may_not_take_for_ever_together(judge: Judge) -> None:
+    said = judge("good", measure=False, calls_limit_s=1e-3)
+    assert said.reason == "timed_out"
+    assert said.done.failure is not None
+    assert said.done.failure.message.startswith("all its calls together took longer than 0.001 s")
+
+
+def test_while_a_slow_side_answers_the_judge_says_again_where_it_is(
+    library: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(judging, "_TELL_EVERY_S", 0.0)
+    case = Case(dims=SMALL)
+    suite = Suite(kernel="sgemm_test", operator="gemm", dtype="fp32", device_classes=(DeviceClass.CPU,), cases=(case,))
+    job = JudgeJob(
+        device_class=DeviceClass.CPU, suite=suite, head=side(library, "good"), base=None, seed=1, measure=False
+    )
+    messages: list[object] = []
+    assert judging.Judge(job, CpuDevice(), messages.append).run().failure is None
+    told = [message for message in messages if isinstance(message, JudgeProgress)]
+    assert len(told) > len({message.model_dump_json() for message in told}) > 1
 
 
 def test_the_message_says_where_a_kernel_wrote(judge: Judge) -> None:
