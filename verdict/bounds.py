@@ -17,6 +17,7 @@ from verdict.alpha import (
     OUTGROWN_BY,
     POWER,
     STRETCH,
+    STRETCHED_BY,
     identical_alpha,
 )
 from verdict.evidence import Evidence
@@ -66,9 +67,9 @@ def needed_above(evidence: Evidence, limit: float, guard: Guard) -> float:
 def _departures(evidence: Evidence, guard: Guard, margin: float) -> tuple[tuple[float, Guard], ...]:
     """Limits that the mean must be beyond, and with what error, to be `slower`: the margin, by `guard`; and 0, because
     where the margin is small beside the spread 5 % at the margin would still be too many alarms on identical code."""
-    identical = Guard(spread=identical_alpha(evidence.processes), floor=IDENTICAL_FLOOR_ALPHA, stretch=STRETCH)
-    outgrown = Guard.of(OUTGROWN_ALPHA)
-    return (margin, guard), (0.0, identical), (-OUTGROWN_BY * margin, outgrown)
+    identical = Guard(spread=identical_alpha(evidence.processes), floor=IDENTICAL_FLOOR_ALPHA)
+    stretched, outgrown = replace(identical, stretch=STRETCH), Guard.of(OUTGROWN_ALPHA)
+    return (margin, guard), (0.0, identical), (-STRETCHED_BY * margin, stretched), (-OUTGROWN_BY * margin, outgrown)
 
 
 def departure_half_width(evidence: Evidence, guard: Guard, *, divisor: int, margin: float) -> float:
