@@ -69,7 +69,11 @@ def test_a_compression_bomb_is_refused_before_it_is_inflated() -> None:
     assert refused.value.kind == "too_large"
 
 
-@pytest.mark.parametrize("data", [b"", b"not gzip", bundle.pack(FILES)[:-20], gzip.compress(b"not tar" * 200)])
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"not gzip", bundle.pack(FILES)[:-20], gzip.compress(b"not tar" * 200)],
+    ids=["nothing", "not gzip", "cut off", "not tar"],
+)
 def test_what_is_no_archive_is_refused(data: bytes) -> None:
     with pytest.raises(bundle.BundleError) as refused:
         bundle.unpack(data)
