@@ -41,7 +41,8 @@ def key_of(revision: Placed) -> Key:
 def unmeasured_between(
     session: Session, *, after: Revision, until: Revision, series_ids: Sequence[str]
 ) -> list[Revision]:
-    """Revisions of the mainline strictly between the two that have no value in any of the series, in order."""
+    """Revisions of the mainline strictly between the two that have no value in any of the series, in order. None is of
+    another provenance than `until`: such histories have no order among each other."""
     measured = (
         sa.select(col(Measurement.id))
         .where(
@@ -57,6 +58,7 @@ def unmeasured_between(
         .where(
             Revision.kernel_id == until.kernel_id,
             col(Revision.mainline).is_(True),
+            col(Revision.provenance).is_not_distinct_from(until.provenance),
             place > _bound(after),
             place < _bound(until),
             sa.not_(measured),

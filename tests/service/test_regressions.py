@@ -312,3 +312,16 @@ def test_the_published_slower_revisions_show_and_those_that_were_not_kept_are_fi
     assert [each["revision"]["label"] for each in listed(api, kernel="hgemm")] == ["v4"]
     api.ok("POST", "/projects/local/imports", json=body)
     assert {each["revision"]["label"]: each for each in listed(api, kernel="attention_b300")} == found
+
+
+def test_a_history_measured_elsewhere_is_no_suspect_of_another(api: Api):
+    header = "kernel,device_class,label,base,case,metric,value,unit,note\n"
+    tables = {
+        "one card": "k,h200,a0,,c1,time,10,us,\nk,h200,a1,a0,c1,time,10,us,\n",
+        "another card": "k,b300,b0,,c1,time,10,us,\nk,b300,b1,b0,c1,time,12,us,\n",
+    }
+    for provenance, lines in tables.items():
+        api.ok("POST", "/projects/local/imports", json={"csv": header + lines, "provenance": provenance})
+    [found] = listed(api)
+    assert labels(found["suspects"]) == ["b1"]
+    assert "not measured" not in found["sentence"]
