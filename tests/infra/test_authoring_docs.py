@@ -10,6 +10,7 @@ from contract.bundle import MAX_BYTES, MAX_FILES
 from contract.devices import DeviceClass
 from contract.manifest import Constraints, Manifest, check_constraints, parse_manifest, parse_suite
 from contract.operators import OPERATORS
+from contract.outcomes import OUTCOME_OF
 from contract.own_operator import FUNCTIONS, Signature
 from contract.suite import Allowance, Anchor, Case, Policy, Prediction, StaticLimit, Suite
 from tests.infra.described import code_blocks, rows_of, tables_by_heading
@@ -41,6 +42,12 @@ def test_every_field_stands_in_its_table_with_type_and_default(heading, model):
     written = [(name.strip("`"), kind, default) for name, kind, default, _ in TABLES[heading]]
     assert written == rows_of(model)
     assert all(len(meaning) > 3 for *_, meaning in TABLES[heading])
+
+
+def test_every_reason_stands_with_its_outcome_and_what_it_means():
+    written = [(reason.strip("`"), outcome.strip("`")) for reason, outcome, _ in TABLES["Outcomes and reasons"]]
+    assert written == [(reason.value, outcome.value) for reason, outcome in OUTCOME_OF.items()]
+    assert all(len(meaning) > 10 for *_, meaning in TABLES["Outcomes and reasons"])
 
 
 def test_the_examples_are_valid():
