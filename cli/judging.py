@@ -43,7 +43,7 @@ def _documents(text: bytes, name: str) -> Iterator[tuple[int, bytes]]:
     if not lines:
         raise CliError(f"{name}: it is empty")
     if _over_several_lines([line for _, line in lines]):
-        yield lines[0][0], text.split(b"\n", lines[0][0] - 1)[-1]
+        yield lines[0][0], text.split(b"\n", lines[0][0] - 1)[-1].rstrip()
     else:
         yield from lines
 
