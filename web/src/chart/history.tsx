@@ -278,9 +278,9 @@ function drawMarks(plot: uPlot, { series, marks, asRatio, baseline, font, colour
         ctx.lineWidth = 1.5 * scale;
         ctx.stroke();
       }
-      // How much, where labels have room side by side.
-      if (point.ratio != null && bbox.width / series.points.length > 48 * scale)
-        ctx.fillText(percent(Math.abs(point.ratio - 1)), x, y + 30 * scale);
+      // How much, where labels have room side by side and above those of the axis.
+      const roomy = bbox.width / series.points.length > 48 * scale && y + 36 * scale < bbox.top + bbox.height;
+      if (point.ratio != null && roomy) ctx.fillText(percent(Math.abs(point.ratio - 1)), x, y + 30 * scale);
     }
   }
   const newest = series.points.findLast((point) => point.mainline && point.value !== null);

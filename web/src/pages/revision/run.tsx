@@ -94,7 +94,8 @@ function factsOf(facts: Facts | undefined): string {
     .map(([name, value]) => {
       const [title, unit] = figureName(name);
       const said = typeof value === "number" ? Number(value.toPrecision(4)) : value;
-      return `${title} ${said} ${unit}`.trim();
+      // A compiler's version begins with its name.
+      return `${String(said).startsWith(`${title} `) ? "" : title} ${said} ${unit}`.trim();
     })
     .join(", ");
 }
