@@ -60,7 +60,7 @@ class Simulated(Measurement):
     def _pair(self, pair: int, unfinished: list[CaseRun], runs: list[CaseRun]) -> None:
         for run in unfinished:
             ratio, spread = self.truth[run.case]
-            run.first_calls.append([Burst(calls=1, claimed_us=None, clock_us=100.0)])
+            run.first_calls.append(Burst(calls=1, claimed_us=None, clock_us=100.0))
             run.rounds.append([(self._turns(ratio, spread), self._turns(1.0, spread)) for _ in range(2)])
 
     def _turns(self, ratio: float, spread: float) -> list[Turn]:

@@ -26,16 +26,16 @@ from worker.judge.faults import FaultError
 from worker.judge.plan import Plan
 from worker.judge.turns import Turn
 
+_NUMBERS: tuple[Literal[1], Literal[2], Literal[3]] = (1, 2, 3)
 # The judge's clock sees a burst's start-up (0.1 to 0.8 ms) and the launcher's events don't. It adds to a burst and does
 # not scale with it, so what is compared between head and base is the surplus, not the ratio. Start-ups may differ by
 # the nodes of a call's graph. One honest evaluation in 100,000 would exceed the noise by chance.
-_NUMBERS: tuple[Literal[1], Literal[2], Literal[3]] = (1, 2, 3)
+_AUDIT_LEAST, _AUDIT_STARTUP_US, _AUDIT_ALPHA, _AUDIT_PAIRS = 1e-3, 100.0, 5e-6, 4
 # Calls of a burst may not do each other's work. One that is timed inside takes what the others take, and a few us for
 # its events: much less is work that a neighbour has done. One without neighbours can't take much more than they do.
 _WATCHED_LEAST, _WATCHED_SHARE = 0.6, 0.01
 _WATCHED_BURST_US = 500.0  # in a shorter one its start-up weighs
 _ALONE_MOST, _ALONE_STARTUP_US, _ALONE_PAIRS = 1.3, 25.0, 3
-_AUDIT_LEAST, _AUDIT_STARTUP_US, _AUDIT_ALPHA, _AUDIT_PAIRS = 1e-3, 100.0, 5e-6, 4
 
 
 @dataclass
@@ -57,7 +57,8 @@ class CaseRun:
     estimates: dict[str, float] = field(default_factory=dict)  # us a call by side, when the plan was made
     rounds_a_pair: int | None = None
     rounds: list[list[tuple[list[Turn], list[Turn]]]] = field(default_factory=list)
-    first_calls: list[list[Burst]] = field(default_factory=list)  # of the head's process: one call each
+    first_calls: list[Burst] = field(default_factory=list)  # of the head's processes
+    lone_calls: list[Burst] = field(default_factory=list)  # after its bursts, in each process, where events tell
     baselines: dict[str, list[tuple[int, float]]] = field(default_factory=dict)
     baseline_name: str | None = None
     held_s: float = 0.0
@@ -114,7 +115,7 @@ class CaseRun:
     @property
     def known_us(self) -> float:
         """What a call of the head took in its first turns; 0 before any."""
-        times = [turn.time_us for rounds in self.rounds for head, _ in rounds for turn in head]
+        times = [turn.time_us for turn in self._turns]
         return statistics.median(times) if times else 0.0
 
     def process_values(self, side: int) -> list[float]:
@@ -156,10 +157,12 @@ class CaseRun:
             )
 
     def _audit_neighbours(self) -> None:
-        # Each beside its own burst: a card's clock may change from one to the next.
+        # Each beside its own turn: a card's clock may change from one to the next. Beside the quickest burst of it, as
+        # something else on the card (a display) or a clock that is still rising makes single bursts longer.
         shares = [
-            burst.watched_us / burst.time_us
-            for burst in self._bursts
+            burst.watched_us / min(other.time_us for other in turn.bursts)
+            for turn in self._turns
+            for burst in turn.bursts
             if burst.watched_us is not None and burst.calls * burst.time_us >= _WATCHED_BURST_US
         ]
         short = [share for share in shares if share < _WATCHED_LEAST]
@@ -180,13 +183,16 @@ class CaseRun:
 
     @property
     def _alone_us(self) -> list[float]:
-        """Of calls without neighbours, one a process, where the launcher's events tell."""
-        return [bursts[-1].time_us for bursts in self.first_calls if bursts[-1].claimed_us is not None]
+        return [burst.time_us for burst in self.lone_calls]
+
+    @property
+    def _turns(self) -> list[Turn]:
+        """The head's."""
+        return [turn for rounds in self.rounds for head, _ in rounds for turn in head]
 
     @property
     def _bursts(self) -> list[Burst]:
-        """The head's."""
-        return [burst for rounds in self.rounds for head, _ in rounds for turn in head for burst in turn.bursts]
+        return [burst for turn in self._turns for burst in turn.bursts]
 
     def result(self) -> CaseResult:
         return CaseResult(
@@ -220,7 +226,7 @@ class CaseRun:
                 found.append(metrics.of_processes("throughput_over_baseline", "ratio", ratios, better="higher"))
         if self.against_base:
             found.append(metrics.of_processes("base_time", "us", self.process_values(1)))
-        latencies = [bursts[0].clock_us for bursts in self.first_calls]
+        latencies = [burst.clock_us for burst in self.first_calls]
         found.append(metrics.of_processes("first_call_latency", "us", latencies, better="lower"))
         watched = [burst.watched_us for burst in self._bursts if burst.watched_us is not None]
         for name, values in (("single_call_time", self._alone_us), ("watched_call_time", watched)):
@@ -236,7 +242,6 @@ class CaseRun:
         return found
 
     def _device_metrics(self) -> list[Metric]:
-        turns = [turn for rounds in self.rounds for head, _ in rounds for turn in head]
         found = []
         for key, name, unit in (
             ("sm_clock_mhz", "sm_clock", "MHz"),
@@ -244,10 +249,10 @@ class CaseRun:
             ("temperature_c", "temperature", "C"),
             ("cpu_clock_mhz", "cpu_clock", "MHz"),
         ):
-            values = [float(turn.clocks[key]) for turn in turns if key in turn.clocks]
+            values = [float(turn.clocks[key]) for turn in self._turns if key in turn.clocks]
             if values:
                 found.append(metrics.plain(name, unit, statistics.median(values)))
-        energies = [turn.energy_mj_a_call for turn in turns if turn.energy_mj_a_call]
+        energies = [turn.energy_mj_a_call for turn in self._turns if turn.energy_mj_a_call]
         if energies:
             found.append(metrics.of_processes("energy_per_call", "mJ", energies, better="lower"))
         return found

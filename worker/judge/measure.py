@@ -17,7 +17,7 @@ from worker.judge.faults import FaultError
 from worker.judge.plan import BASELINE_BURST_US, BURST_US, CAPPED_BURST_US, Plan, plan
 from worker.judge.sides import Baseline, Revision
 from worker.judge.slots import Slots
-from worker.judge.turns import Player, Turn, first_calls, take_capped_turn, take_turn
+from worker.judge.turns import Player, Turn, lone_call, take_capped_turn, take_turn
 from worker.launch.client import Launcher
 from worker.protocol import JudgeProgress
 
@@ -105,7 +105,7 @@ class Measurement:
         launchers = {"head": head} if base is None else {"head": head, "base": base}
         players = self._players(run, launchers)
         players_by_turn = list(players.values()) if pair % 2 == 0 else list(players.values())[::-1]
-        calls = {player.side: first_calls(run.subject, player, self._random) for player in players_by_turn}
+        calls = {player.side: lone_call(run.subject, player, self._random) for player in players_by_turn}
         run.first_calls.append(calls["head"])
         while True:
             if run.plan is None:
@@ -122,6 +122,9 @@ class Measurement:
                     case=run.case,
                 )
             run.forget()
+        if self._device.measures_itself:
+            # Now that the card runs at the clock of the bursts, from which it comes down while processes start.
+            run.lone_calls.append(lone_call(run.subject, players["head"], self._random))
         # Dear under a power cap: twice up to the first look, then once every four pairs.
         if not run.capped or pair == 0 or pair % LOOKS[0] == LOOKS[0] - 1:
             self._baseline_turns(pair, run)

@@ -59,11 +59,11 @@ def attached(player: Player, subject: Subject) -> Iterator[None]:
         raise _fault(error, player.side, subject.case) from error
 
 
-def first_calls(subject: Subject, player: Player, random: Random) -> list[Burst]:
-    """Calls that have no neighbour: in a fresh process the first, and on a GPU one more, which finds all at hand."""
+def lone_call(subject: Subject, player: Player, random: Random) -> Burst:
+    """A call that has no neighbour; in a fresh process it is the first."""
     where = slice(0, 2 if player.slots.count > 1 else 1)
     with attached(player, subject):
-        return [_burst(subject, player, where, 1, random) for _ in range(1 + subject.device.measures_itself)]
+        return _burst(subject, player, where, 1, random)
 
 
 def take_turn(

@@ -68,6 +68,16 @@ def test_calls_that_take_alone_what_they_take_in_a_burst_are_believed() -> None:
     watched(*[3.0] * 8, calls=20).audit()  # too short a burst to tell
 
 
+def test_bursts_that_something_else_on_the_card_made_longer_are_believed() -> None:
+    """A display's turn falls into the burst, and not into the one call."""
+    run = run_of(0, head_us=20.0, hidden_us=0.0)
+    usual = Burst(calls=100, claimed_us=2000.0, clock_us=2300.0, watched_us=21.0)
+    longer = Burst(calls=100, claimed_us=4400.0, clock_us=4700.0, watched_us=21.0)
+    rival = Turn(bursts=(Burst(100, 2000.0, 2300.0),))
+    run.rounds = [[([Turn(bursts=(usual, longer))], [rival])]] * 4
+    run.audit()
+
+
 @pytest.mark.parametrize("alone_us", [[3.0] * 4 + [70.0] * 4, [22.0] * 6 + [11.0] * 2])
 def test_calls_whose_work_their_neighbours_did_are_untrusted(alone_us: list[float]) -> None:
     """A burst's own time doesn't show them: another call took so much longer."""
@@ -80,14 +90,14 @@ def test_calls_whose_work_their_neighbours_did_are_untrusted(alone_us: list[floa
 def test_calls_that_take_alone_little_more_than_among_others_are_believed(alone_us: float, processes: int) -> None:
     """And two processes don't tell."""
     run = watched(*[21.0] * 8)
-    run.first_calls = [[Burst(1, 900.0, 2000.0), Burst(1, alone_us, 400.0)]] * processes
+    run.lone_calls = [Burst(1, alone_us, 400.0)] * processes
     run.audit()
 
 
 def test_calls_that_take_much_more_without_neighbours_are_untrusted() -> None:
     """Two calls do the work of both side by side, and rest until they took the same: none of the burst stands out."""
     run = watched(*[21.0] * 8)
-    run.first_calls = [[Burst(1, 60.0, 2000.0), Burst(1, us, 400.0)] for us in (52.0, 53.0, 51.5, 20.0)]
+    run.lone_calls = [Burst(1, us, 400.0) for us in (52.0, 53.0, 51.5, 20.0)]
     with pytest.raises(FaultError, match=r"by itself and 20\.00 us among others") as caught:
         run.audit()
     assert (caught.value.reason, caught.value.side) == (Reason.CALLS_OVERLAP, "head")
