@@ -74,7 +74,10 @@ def free_gpu() -> tuple[Gpu | None, str | None]:
             return gpu, None
         if time.monotonic() > ends_at:
             used, before = gpu.used_bytes >> 20, least >> 20
-            return gpu, f"{used} MiB of the GPU's memory are in use, of which {before} MiB were before any job"
+            return gpu, (
+                f"{used} MiB of the GPU's memory are in use, of which {before} MiB were before any job: end what holds"
+                " the rest, or start the worker again if it is to stay"
+            )
         time.sleep(_LOOK_EVERY_S)
 
 

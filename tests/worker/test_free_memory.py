@@ -56,7 +56,10 @@ def test_what_a_job_left_behind_keeps_the_next_one_away(tmp_path: Path, use: Use
     assert described(tmp_path, idle=False).healthy
     left = described(tmp_path, idle=True)
     assert not left.healthy
-    assert left.problem == "1100 MiB of the GPU's memory are in use, of which 500 MiB were before any job"
+    assert left.problem == (
+        "1100 MiB of the GPU's memory are in use, of which 500 MiB were before any job: end what holds the rest, or"
+        " start the worker again if it is to stay"
+    )
 
 
 def test_it_waits_for_memory_that_is_being_taken_apart(
