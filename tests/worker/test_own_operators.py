@@ -82,7 +82,7 @@ def run(tmp_path: Path, files: Files, judged_by: Suite, *, own_operators: tuple[
     return evaluate(
         job(files, suite=judged_by, kernel="biased"),
         bundles(files),
-        settings=settings(tmp_path, judge=("-m", "worker.judge"), max_processes=4, own_operators=own_operators),
+        settings=settings(tmp_path, judge=("-m", "worker.judge"), max_processes=1, own_operators=own_operators),
         on_progress=lambda _: None,
         cancelled=lambda: False,
     )
