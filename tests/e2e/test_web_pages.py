@@ -10,45 +10,16 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from cli.bundles import read_suite
 from contract.api import Scope
 from service.auth import issue_token
 from tests.e2e import revisions
 from tests.e2e.browser import Tab
+from tests.e2e.site import MARKUP, Site
 from tests.e2e.stack import Stack, until
 
-ROOT = Path(__file__).parents[2]
 CASE = "b1-h64-s1024-d128-full"
 B300 = f"/projects/local/kernels/attention_b300?class=b300&case={CASE}&metric=throughput"
 HGEMM = "/projects/local/kernels/hgemm?class=h200&earlier=1"
-MARKUP = "<img src=x onerror=window.hacked=1><script>window.hacked=1</script>"
-BROKEN = f'#error "{MARKUP}"\n'
-
-
-class Site:
-    """A service with the histories of data/; a kernel with a revision that passed, one against it, and one that doesn't
-    compile."""
-
-    def __init__(self, folder: Path) -> None:
-        self.stack = Stack(folder)
-        self.stack.start()
-        suite = read_suite(ROOT / "kernels" / "hgemm").model_dump(mode="json")
-        self.stack.api.ok("PUT", "/projects/local/kernels/hgemm/suite", json=suite)
-        for name in ("published_history.csv", "h200_ladders.csv"):
-            imported = {"csv": (ROOT / "data" / name).read_text(), "provenance": f"{name}; {MARKUP}"}
-            self.stack.api.ok("POST", "/projects/local/imports", json=imported)
-        self.kernel = self.stack.kernel(summary=f"Small products {MARKUP}")
-        self.passed = self.stack.passed(self.stack.submit(kernel=self.kernel))
-        again = revisions.files(revisions.source("volatile int spare = 0; (void)spare;"), label="v2")
-        self.compared = self.stack.ended(self.stack.submit(again, kernel=self.kernel))
-        assert self.compared["cases"][0]["judgement"], self.compared
-        broken = revisions.files(BROKEN, label="broken").copy()
-        broken["kernel.toml"] = broken["kernel.toml"].replace('"a test"', f"'{MARKUP}'")
-        self.broken = self.stack.ended(self.stack.submit(broken, kernel=self.kernel))
-        assert self.broken["outcome"] == "build_failed", self.broken
-
-    def revision(self, evaluation: Any) -> str:
-        return f"/revisions/{evaluation['revision']['id']}"
 
 
 @pytest.fixture(scope="module")
