@@ -221,7 +221,7 @@ def test_a_session_that_ended_is_noticed_and_asked_for_again(tab: Tab, site: Sit
 
 def test_a_failed_evaluation_shows_the_compilers_words_under_the_line(tab: Tab, site: Site) -> None:
     page = tab.open(site.revision(site.broken), shows="build failed")
-    expect(page.locator(".sentence")).to_contain_text("compile error")
+    expect(page.locator(".sentence > p").first).to_have_text("✕ build failed (compile error)")
     expect(page.locator(".source .said").first).to_contain_text("error")
     page.goto(f"{tab.url}/projects/local/kernels/{site.kernel}")
     row = page.get_by_role("row").filter(has_text="broken")

@@ -157,11 +157,12 @@ function Sentence({ evaluation }: { evaluation: Evaluation }): ReactNode {
   const how = evaluation.build_only ? "built for" : "on";
   const outcome = evaluation.outcome?.replaceAll("_", " ") ?? "";
   const summary = withCaseNames(oneLine(evaluation.summary ?? "", 1000));
-  const said = (summary.startsWith(outcome) ? summary.slice(outcome.length) : summary).replace(/^[:\s]+/, "");
   const message = clean(evaluation.message ?? "").trim();
-  const shows =
-    message.includes("\n") ||
-    (isBad(evaluation.outcome) && message !== "" && !summary.includes(oneLine(message, 60).replace(/…$/, "")));
+  const repeated = oneLine(message, 60).replace(/…$/, "").trimEnd();
+  const shows = message.includes("\n") || (isBad(evaluation.outcome) && message !== "" && !summary.includes(repeated));
+  // What stands in full below isn't repeated, cut short, above.
+  const rest = shows ? summary.split(repeated, 1).join("") : summary;
+  const said = (rest.startsWith(outcome) ? rest.slice(outcome.length) : rest).replace(/^[:\s]+|[:\s]+$/g, "");
   return (
     <div className={isBad(evaluation.outcome) ? "sentence is-bad" : "sentence"}>
       <p>
