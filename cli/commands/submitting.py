@@ -112,7 +112,10 @@ def suite_push(
 
 
 def import_history(
-    file: Annotated[Path, typer.Argument(help="CSV: kernel,device_class,label,base,case,metric,value,unit,note")],
+    file: Annotated[
+        Path,
+        typer.Argument(help="CSV, a value a line: kernel, device_class, label, base, case, metric, value, unit, note."),
+    ],
     *,
     provenance: Annotated[str, typer.Option(help="Where and how these values were measured, and by whom.")],
     margin: Annotated[float, typer.Option(help="Differences under this share are inconclusive.", min=0, max=1)] = 0.01,
