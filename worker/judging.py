@@ -35,6 +35,7 @@ from worker.room import Room
 from worker.settings import WorkerSettings
 from worker.spreads import stored
 
+_CALLS_A_CASE_S = 60.0  # the least of all calls' limit for each case
 _SAYS: TypeAdapter[JudgeSays] = TypeAdapter(JudgeSays)
 
 
@@ -75,7 +76,7 @@ def judge(
         measure=measure,
         max_processes=settings.max_processes,
         call_limit_s=call_limit_s or settings.call_limit_s,
-        calls_limit_s=settings.calls_limit_s,
+        calls_limit_s=max(settings.calls_limit_s, _CALLS_A_CASE_S * len(suite.cases)),
         spreads=stored(settings).spreads,
         run_as=room.sandbox.prefix(readable=readable, writable=(), gpu=gpu),
     )

@@ -29,7 +29,7 @@ __device__ __forceinline__ void draw4(u64 index, u32 kind, u64 seed, float out[4
     for (int i = 0; i < 4; i += 2) {
       float u = fmaf(__uint2float_rn(bits[i]), 2.3283064365386963e-10f, 1.1641532182693481e-10f);
       float r = sqrtf(fmaxf(-2.0f * __logf(u), 0.0f)), s, c;
-      __sincosf(6.283185307179586f * 2.3283064365386963e-10f * __uint2float_rn(bits[i + 1]) - 3.141592653589793f, &s, &c);
+      __sincosf(fmaf(__uint2float_rn(bits[i + 1]), 1.4629180792671596e-9f, -3.141592653589793f), &s, &c);
       out[i] = r * c;
       out[i + 1] = r * s;
     }
@@ -49,7 +49,7 @@ __device__ __forceinline__ void draw8(u64 index, u32 kind, u64 seed, float out[8
       const float u = fmaf(__uint2float_rn(bits[i] & 0xFFFFu), 1.52587890625e-5f, 7.62939453125e-6f);
       const float r = sqrtf(fmaxf(-2.0f * __logf(u), 0.0f));
       float s, c;
-      __sincosf(6.283185307179586f * 1.52587890625e-5f * __uint2float_rn(bits[i] >> 16) - 3.141592653589793f, &s, &c);
+      __sincosf(fmaf(__uint2float_rn(bits[i] >> 16), 9.587379924285257e-5f, -3.141592653589793f), &s, &c);
       out[2 * i] = r * c;
       out[2 * i + 1] = r * s;
     } else {
