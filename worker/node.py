@@ -23,7 +23,7 @@ from worker.settings import WorkerSettings
 from worker.spreads import stored
 
 PROBE_LIMIT_S = 20.0
-# What a killed process held is free once the driver has taken it apart. One context has more than the margin.
+# What a killed process held is free once the driver has taken it apart.
 FREE_LIMIT_S, FREE_MARGIN_BYTES = 20.0, 256 << 20
 _LOOK_EVERY_S = 0.5
 

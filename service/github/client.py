@@ -42,10 +42,13 @@ class GithubAwayError(Exception):
         self.pause_s = pause_s
 
 
-def pause_after(tries: int, error: GithubAwayError, *, first_s: float) -> float:
-    """Seconds until the next try: what GitHub said, else doubling from `first_s` to 15 min."""
+def pause_after(tries: int, error: GithubAwayError | GithubRefusedError | None = None, *, first_s: float) -> float:
+    """Seconds until the next try: doubling from `first_s` to 15 min, but not less than GitHub said, nor than 30 first
+    pauses where it refused, which people may mend."""
     grown = min(first_s * 2.0 ** min(max(tries, 0), 20), _LONGEST_PAUSE_S)
-    return max(error.pause_s or 0.0, grown)
+    if isinstance(error, GithubRefusedError):
+        return max(30 * first_s, grown)
+    return max((error and error.pause_s) or 0.0, grown)
 
 
 # What no one foresaw: a fault of the service's own, or something of it that is away, such as the store. Half an hour.

@@ -156,9 +156,7 @@ class Outbox:
     def _refused(self, gate: GithubGate, error: GithubRefusedError) -> None:
         """A vanished check run is made anew; anything else may be mended by people (permissions, say)."""
         gone = error.status == httpx.codes.NOT_FOUND and gate.check_run_id is not None
-        pause_s = (
-            0.0 if gone else pause_after(gate.tries + 3, GithubAwayError(""), first_s=self._settings.github_pause_s)
-        )
+        pause_s = 0.0 if gone else pause_after(gate.tries + 3, first_s=self._settings.github_pause_s)
         lasting = gate.tries >= tries_in(self._settings.github_retry_for_s)
         at = None if lasting else now() + timedelta(seconds=pause_s)
         self._note(gate, error, publish_at=at, forget=gone)
@@ -168,7 +166,7 @@ class Outbox:
         """Again after a growing pause; then a check that says why stands in for the one that can't be made."""
         with self._database.write() as session:
             row = session.get_one(GithubGate, gate_id)
-            pause_s = pause_after(row.tries - 1, GithubAwayError(""), first_s=self._settings.github_pause_s)
+            pause_s = pause_after(row.tries - 1, first_s=self._settings.github_pause_s)
             row.publish_at = now() + timedelta(seconds=pause_s)
             if row.tries > UNFORESEEN_TRIES and row.plan is not None:
                 row.tries = 0

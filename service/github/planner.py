@@ -287,12 +287,7 @@ class Planner:
 
     def _later(self, gate: GithubGate, error: GithubAwayError | GithubRefusedError, *, tries: int) -> None:
         """Again after a growing pause, or given up after so many `tries`."""
-        away = (
-            error
-            if isinstance(error, GithubAwayError)
-            else GithubAwayError("", pause_s=30 * self.settings.github_pause_s)
-        )
-        pause_s = pause_after(gate.plan_tries, away, first_s=self.settings.github_pause_s)
+        pause_s = pause_after(gate.plan_tries, error, first_s=self.settings.github_pause_s)
         with self.database.write() as session:
             row = session.get_one(GithubGate, gate.id)
             if row.state != gates.DUE:

@@ -162,13 +162,8 @@ class GithubWorker:
             log.warning("delivery %s (%s): refused: %s", identifier, delivery.event, error)
             await asyncio.to_thread(self._finish, identifier, "refused", str(error))
         except (GithubAwayError, GithubRefusedError) as error:
-            away = (
-                error
-                if isinstance(error, GithubAwayError)
-                else GithubAwayError("", pause_s=30 * self._settings.github_pause_s)
-            )
             tries = tries_in(self._settings.github_retry_for_s)
-            await asyncio.to_thread(self._retry, delivery, str(error), away, most=tries)
+            await asyncio.to_thread(self._retry, delivery, error, most=tries)
             return False
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             # A payload of another shape than GitHub documents: trying again changes nothing.
@@ -176,8 +171,8 @@ class GithubWorker:
             await asyncio.to_thread(self._finish, identifier, "refused", f"not understood: {error!r}")
         except Exception as error:
             log.exception("delivery %s (%s): working it off failed", identifier, delivery.event)
-            said = own_fault(error, where=f"delivery {identifier}")
-            await asyncio.to_thread(self._retry, delivery, said, GithubAwayError(said), most=UNFORESEEN_TRIES)
+            said = GithubAwayError(own_fault(error, where=f"delivery {identifier}"))
+            await asyncio.to_thread(self._retry, delivery, said, most=UNFORESEEN_TRIES)
         else:
             await asyncio.to_thread(self._finish, identifier, "done", None)
         return True
@@ -191,15 +186,15 @@ class GithubWorker:
         with self._database.write() as session:
             inbox.finish(session, identifier, state=state, error=error)
 
-    def _retry(self, delivery: GithubDelivery, error: str, away: GithubAwayError, *, most: int) -> None:
+    def _retry(self, delivery: GithubDelivery, error: GithubAwayError | GithubRefusedError, *, most: int) -> None:
         with self._database.write() as session:
             if delivery.tries > most:
                 log.error("delivery %s: given up: %s", delivery.id, error)
-                inbox.finish(session, delivery.id, state="failed", error=error)
+                inbox.finish(session, delivery.id, state="failed", error=str(error))
                 return
-            pause_s = pause_after(delivery.tries - 1, away, first_s=self._settings.github_pause_s)
+            pause_s = pause_after(delivery.tries - 1, error, first_s=self._settings.github_pause_s)
             log.warning("delivery %s: %s; again in %.0f s", delivery.id, error, pause_s)
-            inbox.retry(session, delivery.id, at=now() + timedelta(seconds=pause_s), error=error)
+            inbox.retry(session, delivery.id, at=now() + timedelta(seconds=pause_s), error=str(error))
 
     def _forget(self) -> None:
         with self._database.write() as session:

@@ -131,7 +131,7 @@ class Replay:
         check(cuda.cuStreamDestroy(self._stream))
 
     def release(self) -> None:
-        """Unload the modules: their globals may be all of the device's memory."""
+        """Unload the modules: their globals take the device's memory."""
         if self._executable is not None:
             executable, self._executable = self._executable, None
             check(cuda.cuGraphExecDestroy(executable))
